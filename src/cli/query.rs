@@ -189,7 +189,7 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    /// Parses a text as the name of a prepared query, or as SQL.
+    /// Parses a string as the name of a prepared query, or as SQL.
     pub(super) fn of(text: &str) -> Result<Self, CliError> {
         if let Some(ready) = ReadyQuery::named(text) {
             return Ok(Self::Ready(ready));

@@ -185,7 +185,7 @@ pub struct ProgramTreeCosts {
     pub bytes: Bytes,
     /// Cycles on the critical path, exposed and hidden; `None` if the path is not known.
     pub exposure: Option<ProgramExposure>,
-    /// The number of positions of the node in the tree; the costs are of all of them together.
+    /// The number of positions of the node in the tree; its costs are the sum over all of them.
     pub places: u32,
 }
 

@@ -8,7 +8,7 @@
 //! | `records` | rows that are built while they are read, executed steps batch by batch |
 //! | `views` | tables that are built at once, by the contents of their cells |
 //! | `column` | columns, by their declarations |
-//! | `metadata` | units of columns, and the report that a table is of |
+//! | `metadata` | units of columns, and the report of a table |
 //! | `files` | Parquet and Arrow files, written as batches come (feature `files`) |
 //! | `answer` | answers to questions in SQL as Parquet files (feature `files`) |
 

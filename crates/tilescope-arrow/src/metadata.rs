@@ -20,7 +20,7 @@ pub(crate) fn field(name: impl Into<String>, kind: DataType, unit: &str, about: 
     Field::new(name, kind, true).with_metadata(metadata)
 }
 
-/// The report that a table is of: the version of its format, what wrote it, and the table.
+/// The origin of a table: the version of the report's format, its generator, and the table.
 pub(crate) fn of_report(report: &Report, table: &str) -> HashMap<String, String> {
     let mut metadata = HashMap::new();
     for key in ["format", "generator"] {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct TextDictionary {
     keys: HashMap<String, i32>,
-    /// Keys by the numbers of texts that rows share; `None` for those without a text.
+    /// Keys by the numbers of texts that rows share; `None` for those without a string.
     by_id: HashMap<u64, Option<i32>>,
     texts: Vec<String>,
     /// The texts as an array, until another text is added.
@@ -19,7 +19,7 @@ pub(crate) struct TextDictionary {
 }
 
 impl TextDictionary {
-    /// The key of a text.
+    /// The key of a string.
     pub(crate) fn key(&mut self, text: &str) -> i32 {
         if let Some(key) = self.keys.get(text) {
             return *key;

@@ -2,7 +2,7 @@
 //! transformer layer, in steps of one. Prints the largest differences of each sweep, and the number
 //! above 1.3 times.
 //!
-//! `cargo bench --bench neighbours` takes some minutes. These are predicted cycles, not times.
+//! `cargo bench --bench neighbours` takes a few minutes. These are predicted cycles, not times.
 
 use tilescope_report::units::Cycles;
 use tilescope_sim::shape::DType;

@@ -18,7 +18,7 @@ impl fmt::Display for Microseconds {
     }
 }
 
-/// The maximum length of a text in characters. Each event repeats its name, so long names in an
+/// The maximum length of a string in characters. Each event repeats its name, so long names in an
 /// untrusted file would turn a few megabytes into gigabytes.
 const MOST_LETTERS: usize = 1024;
 

@@ -27,7 +27,7 @@ impl Message {
         self
     }
 
-    /// Adds a field with bytes: a text, or a message.
+    /// Adds a field with bytes: a string, or a message.
     pub fn bytes(mut self, field: u64, bytes: impl AsRef<[u8]>) -> Self {
         self.raw_varint(field << 3 | 2);
         self.raw_varint(bytes.as_ref().len() as u64);
@@ -136,7 +136,7 @@ impl Node {
         self.attribute(name, 1, |message| message.float(2, value))
     }
 
-    /// Adds a text attribute.
+    /// Adds a string attribute.
     pub fn text(self, name: &str, value: &str) -> Self {
         self.attribute(name, 3, |message| message.bytes(4, value))
     }

@@ -19,7 +19,7 @@ pub(crate) fn prose(text: &str) -> String {
 }
 
 fn cut(text: &str, (longest, kept): (usize, usize)) -> String {
-    // The rest of a text of megabytes is not read.
+    // The rest of a name of megabytes is not read.
     let first: String = text
         .chars()
         .take(longest + 1)

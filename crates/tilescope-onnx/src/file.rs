@@ -102,7 +102,7 @@ const FIRST_BYTES: usize = 16;
 const FIRST_TAGS: [u8; 9] = [0x08, 0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72];
 
 /// True if a file may be an ONNX file, regardless of its name: it begins with a field of a model,
-/// unlike a text. Exporters write the version first, with a byte that no text begins with.
+/// unlike text. Exporters write the version first, with a byte that no text begins with.
 fn begins_like_a_model(start: &[u8]) -> bool {
     let is_text = |byte: &u8| *byte >= b' ' || b"\t\n\r\x0c".contains(byte);
     start.first().is_some_and(|tag| FIRST_TAGS.contains(tag)) && !start.iter().all(is_text)

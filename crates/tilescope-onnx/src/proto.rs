@@ -202,7 +202,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(())
     }
 
-    /// Reads an entry of `metadata_props`; one with a text that is too long is left out.
+    /// Reads an entry of `metadata_props`; one with a string that is too long is left out.
     fn property(
         &mut self,
         end: u64,

@@ -251,7 +251,7 @@ impl<R: Read + Seek> WireReader<R> {
         }
     }
 
-    /// The bytes of a text; `None`, and skipped, if it is longer than the limit.
+    /// The bytes of a string; `None`, and skipped, if it is longer than the limit.
     pub(crate) fn text_bytes(&mut self, end: u64) -> Result<Option<Vec<u8>>, OnnxError> {
         if end - self.at > MAX_TEXT_BYTES {
             self.go_to(end)?;

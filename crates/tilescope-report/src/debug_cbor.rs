@@ -491,7 +491,7 @@ mod tests {
 
     #[test]
     fn lengths_are_not_trusted() {
-        // A list, a map and a text that claim to have 2^62 entries.
+        // A list, a map and a string that claim to have 2^62 entries.
         for major in [0x9b, 0xbb, 0x7b] {
             let mut bytes = vec![0xa1, 0x68];
             bytes.extend(b"contexts");

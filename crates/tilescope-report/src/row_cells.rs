@@ -135,7 +135,7 @@ impl<'a> RowCells<'a> {
         self.text_within(column, MAX_NAME_BYTES)
     }
 
-    /// Parses a text as the name of a value.
+    /// Parses a string as the name of a value.
     pub(super) fn named<T>(&self, column: usize, value: impl Fn(&str) -> Option<T>) -> Option<T> {
         match self.value(column) {
             // Parsed in place, without a copy.

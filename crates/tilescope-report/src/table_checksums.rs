@@ -1,7 +1,7 @@
 //! Checksums of the rows of a report: written with the report, compared when it is verified.
 //!
 //! A row is encoded as bytes, column by column: 0 for NULL; 1 and an integer in eight bytes; 2 and
-//! a real number in eight bytes; 3 or 4, the length in eight bytes, and the bytes of a text or a
+//! a real number in eight bytes; 3 or 4, the length in eight bytes, and the bytes of a string or a
 //! blob. All of it is little-endian. The checksum of a part of a table is the sum of the
 //! SipHash-2-4 (with key zero) of its rows modulo 2^64, so it does not depend on their order.
 //!
@@ -25,7 +25,7 @@ const BLOB_BITS: u32 = 6;
 pub(super) enum TablePart {
     /// The first column without its last bits.
     Ids(i64),
-    /// The first column, if it is a text.
+    /// The first column, if it is a string.
     Text(String),
 }
 

@@ -94,7 +94,7 @@ impl QueryPlan {
         self.used & (1 << column.min(63)) != 0
     }
 
-    /// The first of some columns that is compared with a text or a blob.
+    /// The first of some columns that is compared with a string or a blob.
     pub(crate) fn text_of<'v>(
         &self,
         values: impl Iterator<Item = ValueRef<'v>>,

@@ -431,7 +431,7 @@ fn identity(operations: &[ModelOperation]) -> u64 {
 /// copies, casts and stashes.
 const SAME_PROGRAM: f64 = 0.75;
 
-/// True if two reports are of one program, so that both have the same errors.
+/// True if two reports describe one program, so that both have the same errors.
 fn is_one_program(source: &[ModelOperation], target: &[ModelOperation]) -> bool {
     let source = forward_names(source);
     let target = forward_names(target);
@@ -548,7 +548,7 @@ fn factor(FactorBand { low, high }: FactorBand, deviations: f64) -> f64 {
     ((low + high) / 2.0 + deviations * (high - low) / 2.0 / BAND_DEVIATIONS).exp()
 }
 
-/// Hash of a text (FNV-1a).
+/// Hash of a string (FNV-1a).
 fn text_number(text: &str) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.bytes() {
@@ -605,7 +605,7 @@ pub struct Distinction {
     pub change: ChangeBand,
     /// True if the band leaves no doubt about the faster run.
     pub distinguishable: bool,
-    /// True if both are of one program, so that its errors cancel.
+    /// True if both describe one program, so that its errors cancel.
     pub one_program: bool,
 }
 

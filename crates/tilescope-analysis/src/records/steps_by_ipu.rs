@@ -62,7 +62,7 @@ fn rows(run: &Arc<RecordReader>, bounds: &RowBounds, wanted: WantedColumns) -> F
         let Some(lane) = trace.lane(at) else { continue };
         let mut positions = lane.positions_of(&ids)?;
         // A bar starts when its last tile does, not before the base. The index does not hold the
-        // difference, so an upper bound is of no use.
+        // difference, so an upper bound is useless.
         if let Ok(first) = u64::try_from(*bounds.columns.of(CYCLES_BASE).start())
             && first > 0
         {

@@ -325,7 +325,7 @@ impl ReportSeries {
         notes
     }
 
-    /// A note if the runs are of different machines.
+    /// A note if the runs have different machines.
     fn targets_note(&self) -> Option<String> {
         let mut targets: BTreeMap<&str, usize> = BTreeMap::new();
         for run in &self.runs {

@@ -244,7 +244,7 @@ pub fn natural_order(a: &str, b: &str) -> Ordering {
     rest_a.cmp(rest_b).then_with(|| a.cmp(b))
 }
 
-/// The leading digits or non-digits of a text, and the rest.
+/// The leading digits or non-digits of a string, and the rest.
 fn first_part(text: &str) -> Option<(&str, &str)> {
     let is_digit = text.chars().next()?.is_ascii_digit();
     let end = text.find(|letter: char| letter.is_ascii_digit() != is_digit);

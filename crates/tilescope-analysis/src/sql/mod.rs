@@ -330,7 +330,7 @@ fn length(value: ValueRef) -> usize {
     }
 }
 
-/// An owned copy of a value; bytes of a text that are not UTF-8 are replaced.
+/// An owned copy of a value; bytes of a string that are not UTF-8 are replaced.
 fn owned(value: ValueRef) -> SqlValue {
     match value {
         ValueRef::Text(bytes) => SqlValue::Text(String::from_utf8_lossy(bytes).into_owned()),

@@ -51,7 +51,7 @@ impl Message {
         self.fixed(field, value.to_bits());
     }
 
-    /// Writes a text.
+    /// Writes a string.
     pub(crate) fn text(&mut self, field: u64, text: &str) {
         self.delimited(field, text.as_bytes());
     }

@@ -64,7 +64,7 @@ const OF_BLOCKS: [(&str, &[MechanismPage]); 3] = [
     ("Replicas and sync groups", &[REPLICATION, SYNC]),
 ];
 
-/// A key of a spec in a table of a page, and the value that the page is about if it is not all.
+/// A key of a spec in a table of a page, and the value to which the page applies, if not to all.
 struct ExplainedKey {
     page: MechanismPage,
     key: &'static str,

@@ -189,7 +189,7 @@ fn prove(
     Ok(tried.collect())
 }
 
-/// Writes a text to a file for the duration of a query.
+/// Writes text to a file for the duration of a query.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written, or the error of the query.

@@ -4,7 +4,7 @@ use egui::text::{LayoutJob, TextFormat, TextWrapping};
 use egui::{Color32, FontId, Galley, Painter};
 use std::sync::Arc;
 
-/// The share of the width for the beginning of a text whose middle is omitted.
+/// The share of the width for the beginning of a string whose middle is omitted.
 const HEAD_SHARE: f32 = 0.4;
 
 /// A name of at most this many characters.
@@ -94,7 +94,7 @@ pub(crate) fn with_difference(
     Some(format!("{head}…{tail}"))
 }
 
-/// The number of characters that a text shares with the most similar of the others, up to the end
+/// The number of characters that a string shares with the most similar of the others, up to the end
 /// of a part of its name.
 fn difference(text: &str, others: &[&str]) -> usize {
     let mut most = 0;

@@ -91,7 +91,7 @@ fn style_sheet(body: &str, is_dark: bool) -> String {
         let Some((selectors, declarations)) = rule.split_once('{') else { continue };
         for selector in selectors.split(',') {
             let selector = selector.trim_start_matches("svg ");
-            // Writing into a text cannot fail.
+            // Writing into a string cannot fail.
             let _ = writeln!(rules, ".{CLASS} {selector}{{{declarations}");
         }
     }

@@ -44,7 +44,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(AttributeProto { name, value: parts.value() })
     }
 
-    /// Reads a text of an attribute, which may be any bytes; `None` if it is not readable.
+    /// Reads a string of an attribute, which may be any bytes; `None` if it is not readable.
     fn attribute_text(&mut self, end: u64) -> Result<Option<String>, OnnxError> {
         let bytes = self.wire.text_bytes(end)?;
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());

@@ -10,7 +10,7 @@ use cbor4ii::core::types::Tag;
 use cbor4ii::core::utils::IoReader;
 use std::io::{self, BufRead};
 
-/// The maximum number of bytes of a text that are kept; longer ones are cut.
+/// The maximum number of bytes of a string that are kept; longer ones are cut.
 pub(super) const MAX_NAME_BYTES: usize = 4096;
 
 /// The description of a decoding error.

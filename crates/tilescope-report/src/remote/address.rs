@@ -22,7 +22,7 @@ pub struct RemoteAddress {
     path: String,
 }
 
-/// The reason why a text is not the address of a report.
+/// The reason why a string is not the address of a report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; an address is ssh://[user@]host[:port]/path: {text}")]
 pub struct RemoteAddressError {

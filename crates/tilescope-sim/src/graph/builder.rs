@@ -139,7 +139,7 @@ impl GraphBuilder {
 
     /// Moves the operation added last to directly after the one that makes `operand`.
     pub(crate) fn move_last_node_after(&mut self, operand: TensorId) {
-        debug_assert!(operand.0 < self.graph.tensors.len(), "the operand is of this graph");
+        debug_assert!(operand.0 < self.graph.tensors.len(), "the operand belongs to this graph");
         let nodes = &mut self.graph.nodes;
         let made = nodes.iter().rposition(|node| node.outputs.contains(&operand));
         if let Some((made, last)) = made.zip(nodes.len().checked_sub(1)) {

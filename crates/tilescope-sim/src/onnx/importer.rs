@@ -50,7 +50,7 @@ impl<'a> Importer<'a> {
     /// Makes an importer that has built nothing yet.
     ///
     /// # Errors
-    /// Returns an error if a text in `frozen` is not a regular expression.
+    /// Returns an error if a string in `frozen` is not a regular expression.
     pub(super) fn new(
         file: &'a OnnxGraph,
         settings: &'a ImportSettings,

@@ -72,7 +72,7 @@ pub(crate) fn set_view_prefs(
     strange
 }
 
-/// The part of a selection that exists in a report, and a text about the rest.
+/// The part of a selection that exists in a report, and a message about the rest.
 pub(crate) fn existing_selection(
     selection: &Selection,
     opened: &OpenReport,

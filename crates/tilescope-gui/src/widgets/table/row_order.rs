@@ -125,7 +125,7 @@ impl TableRowOrder {
     }
 }
 
-/// The rows that hold a text, ordered by a column, in groups.
+/// The rows that hold a string, ordered by a column, in groups.
 pub(crate) fn order(table: &DataTable, question: &TableQuestion) -> TableRowOrder {
     let TableQuestion { column, descending, filter, .. } = question;
     let holds = |row: &Vec<TableCell>| {

@@ -48,7 +48,7 @@ impl Report {
     fn written_checksums(&self) -> Result<Checksums, ReportError> {
         let columns = ["name", "part", "rows", "checksum"];
         let checksums = self.db.list(SelectQuery::all(schema::CHECKSUMS, &columns), |cells| {
-            // The part is a text that may look like a number.
+            // The part is a string that may look like a number.
             let part = cells.text_only(1).map(TablePart::Text);
             let part = part.or_else(|| cells.int(1).map(TablePart::Ids))?;
             let rows = u64::try_from(cells.int(2)?).ok()?;

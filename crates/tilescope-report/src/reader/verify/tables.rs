@@ -295,7 +295,7 @@ impl Report {
             });
             let is_call = programs.get(call).is_some_and(|call| call.kind == ProgramKind::Call);
             law.check(is_call, || {
-                format!("program {number} is of {}, which is not a call", call.0)
+                format!("program {number} refers to {}, which is not a call", call.0)
             });
         }
         Ok(())

@@ -95,7 +95,7 @@ impl<'a> GraphView<'a> {
         self.node(at).inputs.get(input).copied().flatten()
     }
 
-    /// The node that makes a value, if it is of this operator.
+    /// The node that makes a value, if it has this operator.
     pub(super) fn maker(&self, value: ValueId, op: &str) -> Option<usize> {
         match self.value(value).source {
             ValueSource::Node(at) if self.node(at).op == op && self.node(at).domain.is_empty() => {
@@ -105,7 +105,7 @@ impl<'a> GraphView<'a> {
         }
     }
 
-    /// The node that makes a value, if it is of this operator and the value has no other reader.
+    /// The node that makes a value, if it has this operator and the value has no other reader.
     pub(super) fn only_maker(&self, value: ValueId, op: &str) -> Option<usize> {
         if self.readers(value) != 1 {
             return None;
