@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_to_terminals_are_spelled_out() {
+    fn control_sequences_are_escaped() {
         let clipboard = "layer\x1b]52;c;cm0gLXJm\x07/conv";
         assert_eq!(written(&[clipboard.as_bytes()]), "layer\\u001b]52;c;cm0gLXJm\\u0007/conv");
         assert_eq!(written(&["a\u{9b}31m".as_bytes()]), "a\\u009b31m");

@@ -650,7 +650,7 @@ mod tables {
     }
 
     #[test]
-    fn files_say_what_their_columns_are_and_of_which_report() {
+    fn files_state_their_columns_and_their_report() {
         let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports/matmul_chain");
         let report = Report::open(&out).unwrap();
         for (table, column, unit) in

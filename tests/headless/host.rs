@@ -133,7 +133,7 @@ fn callback_threads_divide_the_replicas() {
 }
 
 #[test]
-fn the_parts_of_a_call_are_steps_of_their_own_once_per_call() {
+fn the_parts_of_a_call_are_separate_steps_once_per_call() {
     let parts = [
         ("options.host.seconds_per_framework_call=3e-3", HostCallPart::Framework, 3e-3),
         ("options.host.seconds_per_launch=1e-3", HostCallPart::Launch, 1e-3),

@@ -372,7 +372,7 @@ fn files_of_other_tools_have_what_their_steps_tell() {
 
 /// Waiting for the host is neither a copy nor a sync, also where all steps of a copy have one program.
 #[test]
-fn waiting_for_the_host_is_a_class_of_its_own() {
+fn waiting_for_the_host_is_a_separate_class() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("profile.pop");
     Foreign { stream_copies: true, steps: 900, ..Foreign::default() }.write(&path);

@@ -326,7 +326,7 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn machines_that_lie_are_errors_and_nothing_is_written_elsewhere() {
+fn dishonest_machines_are_errors_and_write_nothing_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
     let answer = place().join("lies-always");
     let good = ["report\t/a/b\tprofile.pop", "file\t100 5 5 5\tprofile.pop", "listed", "data"];

@@ -96,7 +96,7 @@ fn waits(overrides: &[&str]) -> (Cycles, Vec<ReplicaWait>) {
 }
 
 #[test]
-fn replicas_that_are_alike_have_no_waits_of_their_own() {
+fn identical_replicas_have_no_separate_waits() {
     assert_eq!(waits(&[]).1, []);
     assert_eq!(waits(&["options.host.slower_instances=2"]).1, [], "all are as slow");
     let factor = "options.host.slower_instance_factor=1";

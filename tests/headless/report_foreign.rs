@@ -320,7 +320,7 @@ fn a_write_ahead_log_is_read_and_left_alone() {
 }
 
 #[test]
-fn steps_that_overlap_get_lanes_of_their_own() {
+fn overlapping_steps_get_separate_lanes() {
     let place = Place::with(&Foreign { steps: 0, ipus: 1, ..Foreign::default() });
     let db = rusqlite::Connection::open(place.file()).unwrap();
     for (step, base, cycles) in [(0, 0, 100), (1, 50, 100), (2, 100, 10), (3, 160, 5)] {

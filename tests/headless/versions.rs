@@ -144,7 +144,7 @@ fn another_major_version_is_refused_with_both_versions() {
 }
 
 #[test]
-fn files_of_a_newer_tilescope_are_shown_as_far_as_they_are_known() {
+fn known_parts_of_files_of_a_newer_tilescope_are_shown() {
     let cases = [
         ("PRAGMA user_version = 2011", "written in format 2.11 by a newer tilescope"),
         ("UPDATE meta SET value = 'quantum' WHERE key = 'layout'", "have the layout quantum"),

@@ -365,7 +365,7 @@ fn cells_of_the_schedule_have_room_for_their_numbers() {
 }
 
 #[test]
-fn steps_of_a_stream_copy_are_lines_of_their_own() {
+fn steps_of_a_stream_copy_are_separate_lines() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("profile.pop");
     Foreign { stream_copies: true, steps: 900, ..Foreign::default() }.write(&file);

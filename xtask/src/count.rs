@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_count_before_after_and_behind_code() {
+    fn comments_count_alone_and_after_code() {
         let text = "// why\nfn f() { // too\n    // and this\n}\n// and the last\n";
         assert_eq!(counts(text).comments, 4);
     }

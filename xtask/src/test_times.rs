@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_behind_two_dashes_are_those_of_cargo() {
+    fn arguments_after_two_dashes_go_to_cargo() {
         let parse = |line: &str| Arguments::parse(line.split_whitespace().map(str::to_owned));
         let parsed = parse("--limit 2.5 -- --locked -p x").unwrap();
         assert_eq!((parsed.limit, parsed.top), (2.5, 30));

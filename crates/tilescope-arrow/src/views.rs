@@ -36,8 +36,8 @@ pub fn batch(table: &DataTable) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-/// Text if any cell is a string, real if any is a real number, otherwise integer; the quantity of the
-/// column if no row has a value.
+/// Text if any cell is a string, real if any is a real number, otherwise integer; the quantity of
+/// the column if no row has a value.
 fn kind(column: &TableColumn, at: usize, table: &DataTable) -> ColumnKind {
     let declared = ColumnKind::of_column(column.quantity.declaration());
     let mut found = None;

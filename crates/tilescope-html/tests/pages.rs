@@ -226,7 +226,7 @@ fn absent_parts_are_mentioned() {
 }
 
 #[test]
-fn names_of_strangers_stay_text() {
+fn names_from_files_are_escaped() {
     let (_directory, report) = made(&hostile());
     let name = "</title><script>alert(2)</script>";
     let page = page_of(&report, name);

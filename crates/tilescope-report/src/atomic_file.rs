@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_way_is_moved_beside_itself() {
+    fn an_existing_file_is_moved_aside() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("notes.json");
         for number in 1..=2 {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_have_markers_of_their_own() {
+    fn classes_have_distinct_markers() {
         let mut markers = Vec::new();
         // Host copies and waits for the host share one: neither has floating point operations.
         for class in CycleClass::ALL.into_iter().filter(|of| *of != CycleClass::HostWait) {

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn fragmentation_is_what_is_not_in_the_largest_block() {
+    fn fragmentation_is_the_share_outside_the_largest_block() {
         let timeline = timeline();
         let free = timeline.free_in(2..3);
         assert_eq!(free.largest().map(FreeBlock::bytes), Some(Bytes(40)));

@@ -255,7 +255,7 @@ fn refusal(report: &Arc<Report>, sql: &str) -> String {
 }
 
 #[test]
-fn errors_say_where_and_what_would_be_right() {
+fn errors_name_the_position_and_the_valid_names() {
     let ([_, report], _directories) = both_layouts();
     for line in include_str!("refused.txt").lines().skip(1) {
         let line = line.replace("\\n", "\n");

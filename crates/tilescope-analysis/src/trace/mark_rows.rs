@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn long_rows_say_what_their_marks_say() {
+    fn long_rows_agree_with_their_marks() {
         // The slots and two IPUs are long rows, and so are phases, unless these are few.
         long_rows_are_those_of_marks(long_run(9_001, 3_000), 3);
         long_rows_are_those_of_marks(long_run(9_001, 6), 4);

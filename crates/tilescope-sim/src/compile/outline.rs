@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_need_a_call_of_their_own() {
+    fn arguments_need_a_separate_call() {
         let mut outline = OutlineSequence::default();
         codes(&mut outline, &[1, 2]);
         assert_eq!(outline.add(1), NewCall);

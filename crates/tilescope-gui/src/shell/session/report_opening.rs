@@ -97,7 +97,7 @@ impl ReportOpening {
         path: PathBuf,
     ) -> Result<(), PendingStartError> {
         let asked = path.clone();
-        let watch = self.watch_anew();
+        let watch = self.restart_watch();
         let painted = context.clone();
         let pending = BackgroundTask::start("open", context, move || {
             ReadPath::read(&asked, &watch, &painted)
@@ -117,7 +117,7 @@ impl ReportOpening {
         target: PathBuf,
     ) -> Result<(), PendingStartError> {
         let path = source.clone();
-        let watch = self.watch_anew();
+        let watch = self.restart_watch();
         let painted = context.clone();
         let pending = BackgroundTask::start("open two", context, move || {
             Ok((watch.read(&source, &painted)?, watch.read(&target, &painted)?))
@@ -127,7 +127,7 @@ impl ReportOpening {
     }
 
     /// Cancels the current read and creates the shared state of the next one.
-    fn watch_anew(&mut self) -> OpeningWatch {
+    fn restart_watch(&mut self) -> OpeningWatch {
         self.watch.cancel.store(true, Ordering::Relaxed);
         self.watch = OpeningWatch::default();
         self.watch.clone()

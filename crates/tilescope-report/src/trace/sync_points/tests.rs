@@ -274,7 +274,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(500), ..ProptestConfig::default() })]
 
     #[test]
-    fn slack_is_what_a_step_can_be_put_off(orders in prop::collection::vec(order(), 1..60)) {
+    fn slack_is_the_delay_that_a_step_allows(orders in prop::collection::vec(order(), 1..60)) {
         check(&orders);
     }
 
