@@ -61,7 +61,7 @@ fn host_of_differing_replicas() -> HostSummary {
     };
     HostSummary {
         bottleneck: None,
-        rates: Vec::new(),
+        throughput: Vec::new(),
         call: Vec::new(),
         tensors: Vec::new(),
         epochs: vec![epoch],
