@@ -13,7 +13,7 @@ pub(crate) fn user_directory() -> Option<PathBuf> {
     base.or_else(|| read_path("LOCALAPPDATA")).map(|base| base.join("tilescope"))
 }
 
-/// Limits on the content of a directory of the cache, the newest entry included.
+/// Limits on the content of a directory of the cache, including the newest entry.
 pub(crate) struct CacheLimits {
     pub(crate) entries: usize,
     pub(crate) bytes: u64,

@@ -31,7 +31,7 @@ pub(super) struct HeldFile {
 struct FileState {
     bytes: u64,
     modified: Option<SystemTime>,
-    /// Seconds and nanoseconds of the last change of its content or metadata, names included.
+    /// Seconds and nanoseconds of the last change of its content or metadata, including names.
     changed: (i64, i64),
     names: u64,
 }

@@ -108,7 +108,7 @@ fn bytes_by_ipu(report: &Report) -> Result<BTreeMap<IpuId, Bytes>, ReportError> 
     Ok(bytes)
 }
 
-/// Bytes of each tile, gaps included.
+/// Bytes of each tile, including gaps.
 fn tiles(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(bytes_by_tile)?;
     Ok(numbered("Tiles", "Tile", &source, &target, |tile| {

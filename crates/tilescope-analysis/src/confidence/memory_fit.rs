@@ -69,7 +69,7 @@ pub fn expected_fullest_tile(program: &CompilationReport) -> Option<Banded> {
 
 /// The bytes of tiles that decide whether a program fits.
 pub(crate) struct MemoryUse {
-    /// Bytes that the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, including gaps.
     pub(crate) fullest: Bytes,
     /// Number of tiles that need more than they have.
     pub(crate) over: u64,

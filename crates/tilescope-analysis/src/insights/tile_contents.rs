@@ -120,7 +120,7 @@ impl TileContents {
 pub struct FullTileContents {
     /// The fullest one first.
     tiles: Vec<TileContents>,
-    /// Bytes that the fullest tile needs, gaps included.
+    /// Bytes that the fullest tile needs, including gaps.
     pub(crate) needed: Bytes,
     pub(crate) capacity: Bytes,
 }

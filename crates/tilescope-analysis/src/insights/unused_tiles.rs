@@ -38,7 +38,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             percent(share)
         ),
         advice: "A larger micro-batch or fewer IPUs would use them.".to_owned(),
-        formula: "tiles without cycles in any compute set, I/O tiles left out / tiles",
+        formula: "tiles without cycles in any compute set, excluding I/O tiles / tiles",
         place: ViewLocation {
             tiles: unused.into_iter().take(1).collect(),
             ..ViewLocation::view("memory")

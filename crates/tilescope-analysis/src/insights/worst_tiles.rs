@@ -34,7 +34,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             facts.numbers.bytes(mean as u64),
         ),
         advice: "Unevenly mapped tensors, or code that only some tiles need, fill them.".to_owned(),
-        formula: "(fullest tile - mean of all tiles) / fullest tile, gaps included",
+        formula: "(fullest tile - mean of all tiles) / fullest tile, including gaps",
         gain: InsightGain::Memory(1.0 - mean / most.as_f64().max(1.0)),
         place: ViewLocation {
             tiles: worst.iter().map(|(tile, _)| *tile).collect(),

@@ -118,8 +118,8 @@ fn variable_table(rows: &[(VariableId, Variable)]) -> DataTable {
         Id end_live => of.lifetime.as_ref().map(|life| TableCell::id(life.end)),
             "first liveness step after its lifetime";
         Count tiles => u64::from(of.tiles.tile_count()), "tiles that hold a part of it";
-        Bytes bytes => bytes.total(), "bytes on all of them";
-        Bytes max_tile_bytes => bytes.max(), "bytes on the tile with most of them";
+        Bytes bytes => bytes.total(), "bytes on all tiles";
+        Bytes max_tile_bytes => bytes.max(), "bytes on the tile with the most";
     }
 }
 

@@ -135,7 +135,7 @@ pub fn waterfall(cycles: &WaterfallCycles) -> DataTable {
 pub fn roofline(roofline: &Roofline, rows: &[LimitsRow], machine: &Machine) -> DataTable {
     const INTERFACE: &str = "The interface that limits its bytes; none if it moves no data";
     const PER_CYCLE: &str =
-        "FLOPs that its results need / cycles of all its steps, exchanges included";
+        "FLOPs that its results need / cycles of all its steps, including exchanges";
     let points = roofline.points.iter().filter_map(|point| Some((point, rows.get(point.row)?)));
     table! { points, |(point, row)|
         operation "Operation" => &row.name;

@@ -165,7 +165,7 @@ pub(crate) static COSTS: [OperationColumn; 25] = cost_columns! {
     shapes "Shapes" |row| &row.shapes, "Operands and results";
     ipu "IPU" |row| row.ipu.map_or_else(|| "".into(), TableCell::from), "IPU of the replica" => shown_first;
     elapsed "Cycles (run)" |row| row.elapsed,
-        "Cycles of all its steps in the run, exchanges included; IPUs work at the same time, so operations do not add up to the run"
+        "Cycles of all its steps in the run, including exchanges; IPUs work at the same time, so operations do not add up to the run"
         => shown_first, requiring_part(EXECUTION), sum_of_group;
     exchanging "Exchange (run)" |row| row.exchanging,
         "Cycles of its exchanges in the run, inside IPUs and between them: time in which its tiles \

@@ -214,7 +214,7 @@ pub struct VariableUse {
 /// Bytes of one tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TileMemory {
-    /// Address after the last used byte, gaps included.
+    /// Address after the last used byte, including gaps.
     pub including_gaps: Bytes,
     /// Bytes of non-interleaved memory that are used at any time.
     pub non_interleaved: Bytes,

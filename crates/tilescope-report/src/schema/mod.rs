@@ -374,8 +374,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col(
                 "flops",
                 FLOPS,
-                "floating point operations of all of them in one execution, those on padding \
-                 included; NULL: not counted; since version 2.6",
+                "floating point operations of all of them in one execution, including those on \
+                 padding; NULL: not counted; since version 2.6",
             ),
         ],
         "",

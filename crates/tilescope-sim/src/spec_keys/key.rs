@@ -239,7 +239,7 @@ pub enum SpecKeyType {
     /// A number as for [`Self::RealAbove`], a word, or a list of such numbers with one for each IPU
     /// of a replica.
     RealsAboveOr(f64, f64, &'static str),
-    /// A number from the first up to the second, both included.
+    /// A number from the first to the second, inclusive.
     RealFrom(f64, f64),
     Boolean,
     /// One of several words.

@@ -84,7 +84,7 @@ impl Chip {
         self.internal_sync_cycles.unwrap_or_else(|| INTERNAL_SYNC_CYCLES.cycles())
     }
 
-    /// Cycles from the start of an exchange to its first byte, sync included.
+    /// Cycles from the start of an exchange to its first byte, including the sync.
     pub fn exchange_start(&self) -> Cycles {
         EXCHANGE_START_CYCLES.cycles() - INTERNAL_SYNC_CYCLES.cycles() + self.internal_sync()
     }

@@ -40,7 +40,7 @@ pub(super) fn blocks(facts: &PageFacts<'_>) -> Result<Vec<Block>, ReportError> {
         "in the order of their numbers: their positions were not recorded"
     };
     let caption = format!(
-        "Bytes that each tile needs, gaps included, {place}. The strongest colour is {}.",
+        "Bytes that each tile needs, including gaps, {place}. The strongest colour is {}.",
         binary_bytes(full)
     );
     let share = |part: u64| binary_bytes(full / 4 * part);

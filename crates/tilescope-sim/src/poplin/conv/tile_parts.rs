@@ -19,7 +19,7 @@ pub(crate) struct ConvTilePart {
     pub field: [Range<u64>; 3],
     /// Kernel elements of each dimension.
     pub kernel: [Range<u64>; 3],
-    /// Input positions of each dimension, halo included.
+    /// Input positions of each dimension, including the halo.
     pub inputs: [u64; 3],
     pub batch: u64,
     /// Conv groups, with and without padding.
@@ -77,7 +77,7 @@ impl PartitionedConv {
         self.slice.dims.len()
     }
 
-    /// Input elements that a tile needs, halo included, channels padded.
+    /// Input elements that a tile needs, including the halo, with padded channels.
     pub(crate) fn inputs(&self, part: &ConvTilePart) -> Elements {
         let field: u64 = part.inputs.iter().product();
         Elements(field * part.batch * part.in_channels.size * part.groups.size)

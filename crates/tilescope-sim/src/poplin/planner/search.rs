@@ -1,8 +1,8 @@
 //! Search for the cheapest way to split one model over tiles.
 //!
 //! Every split is the smallest that yields its largest part, so an axis of `n` grains has about
-//! `2 sqrt(n)` of them. The search covers all combinations that use at most all tiles, serial
-//! splits included, and skips only those that cannot win. The order of the loops is channels,
+//! `2 sqrt(n)` of them. The search covers all combinations that use at most all tiles,
+//! including serial splits, and skips only those that cannot win. The order of the loops is channels,
 //! kernel, groups, batch, then the output field. Bounds are checked at each level:
 //!
 //! * A model is skipped as a whole if its vertices cannot be fast enough on all tiles, or if its
@@ -22,7 +22,7 @@ use crate::targets::IpuTarget;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, Elements};
 
-/// Maximum number of split points, partial ones included, in the search for one plan, which
+/// Maximum number of split points, including partial ones, in the search for one plan, which
 /// takes tens of seconds. A large convolution visits 10^7.
 pub(crate) const MAX_POINTS: u64 = 1 << 28;
 
@@ -84,7 +84,7 @@ impl BestPartitions {
 /// Effort of a search so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartitionSearchBudget {
-    /// Number of split points visited, partial ones included.
+    /// Number of split points visited, including partial ones.
     points: u64,
 }
 

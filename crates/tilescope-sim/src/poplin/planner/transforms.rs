@@ -9,7 +9,7 @@ use super::plan::{ConvOptions, ConvPass};
 use crate::poplin::params::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use crate::shape::DType;
 
-/// One choice of reshaping. Dimensions are numbered from the outermost, extra ones included.
+/// One choice of reshaping. Dimensions are numbered from the outermost, including extra ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConvTransform {
     /// Number of dimensions of size one added in front, so that there are at least two.
