@@ -74,7 +74,7 @@ pub struct OnnxNode {
     /// `metadata_props` of the node, verbatim.
     pub metadata: Arc<[(String, String)]>,
     /// Path of modules that it belongs to, the outermost first: from dynamo's `name_scopes`, or
-    /// else from the path in the node's name. Without its own name.
+    /// else from the path in the node's name. Its own name is not part of it.
     pub scope: Option<Vec<String>>,
     /// Operator and version of the file's node that it is a part of, `com.microsoft.BiasGelu@1`;
     /// `None` if it is a node of the file.

@@ -248,8 +248,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col(
                 "flops",
                 FLOPS,
-                "floating point operations of one execution, without those on padding; until \
-                 version 2.5 convolutions counted zeros beside their input",
+                "floating point operations of one execution, excluding those on padding; up to \
+                 version 2.5, convolutions also counted zeros around their input",
             ),
             col("shapes", TEXT, "shapes as text"),
             col("plan", TEXT, "plan, JSON"),
