@@ -186,11 +186,11 @@ fn parquet_is_a_whole_file_or_none() {
         (&["SELECT 1 AS a", "-o", "x.parquet.gz"], 2, "is already compressed"),
         (&["SELECT 1 AS a", "-o", "other.pop"], 2, "under the name of a report"),
         (&["SELECT nothing FROM steps", "-o", &name], 2, "nothing"),
-        (&["VALUES (1), ('x')", "-o", &name], 1, "whole numbers, and row 2 of the answer has text"),
+        (&["VALUES (1), ('x')", "-o", &name], 1, "whole numbers, but row 2 of the answer has text"),
         (
             &[&late, "-o", &name],
             1,
-            "row 30,000 of the answer has text there: a column of a Parquet file has one type; CAST(\"a b\" AS TEXT)",
+            "row 30,000 of the answer has text: a column of a Parquet file has one type; CAST(\"a b\" AS TEXT)",
         ),
         (
             &["VALUES (0.5), (9007199254740993)", "-o", &name],
