@@ -11,7 +11,7 @@ use crate::codec::{self, VarintReader, write_varint};
 use crate::limits::MAX_STEPS;
 use crate::model::ProgramKind;
 use crate::units::ProgramId;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// The number of steps above which the sums of a lane are stored: shorter lanes are read in a
 /// millisecond.
@@ -34,6 +34,14 @@ pub struct ExchangeFollowing {
 
 type BusyStep = (Option<ProgramId>, StepClass);
 
+/// The last step in which tiles do more than wait.
+fn last_busy(records: &[StepRecord]) -> Option<BusyStep> {
+    let is_busy = |record: &&StepRecord| {
+        !matches!(record.class.kind(), ProgramKind::Sync | ProgramKind::WriteUndef)
+    };
+    records.iter().rfind(is_busy).map(|record| (record.program, record.class))
+}
+
 /// Counts exchanges of a lane by the preceding step.
 #[derive(Default)]
 pub(super) struct ExchangeOrder {
@@ -50,21 +58,19 @@ pub(super) struct ExchangeOrder {
 }
 
 impl ExchangeOrder {
-    /// Adds the next step.
-    pub(super) fn push(&mut self, record: &StepRecord) {
-        let kind = record.class.kind();
-        if matches!(kind, ProgramKind::Sync | ProgramKind::WriteUndef) {
-            return;
+    /// Adds the next steps.
+    pub(super) fn push_all(&mut self, records: &[StepRecord]) {
+        for (at, record) in records.iter().enumerate() {
+            if record.class.kind().moves_data() && record.program.is_some() {
+                let earlier = records.get(..at).unwrap_or_default();
+                let before = last_busy(earlier).or(self.before);
+                self.count((before, (record.program, record.class)));
+            }
         }
-        let step = (record.program, record.class);
-        if kind.moves_data() && record.program.is_some() {
-            self.count(step);
-        }
-        self.before = Some(step);
+        self.before = last_busy(records).or(self.before);
     }
 
-    fn count(&mut self, step: BusyStep) {
-        let key = (self.before, step);
+    fn count(&mut self, key: (Option<BusyStep>, BusyStep)) {
         let guess = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
         let is_as_before =
             self.sums.get(guess).is_some_and(|(before, own, _)| (*before, *own) == key);

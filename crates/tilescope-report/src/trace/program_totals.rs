@@ -15,7 +15,7 @@ use crate::codec::{VarintReader, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::model::{ProgramKind, StepActivity, StreamEndpoint};
 use crate::units::{Bytes, Cycles, ProgramId};
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Steps of a segment of level 0. Few in tests, so that these reach higher levels.
 pub(super) const SEGMENT_STEPS: u64 = if cfg!(test) { 1 << 5 } else { 1 << 18 };

@@ -15,9 +15,9 @@ use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::model::{ProgramKind, StepActivity, StreamEndpoint};
 use crate::row_writer::RowWriter;
 use crate::units::{CycleRange, Cycles, ProgramId};
+use foldhash::HashMap;
 use rusqlite::params;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 /// Steps of a program on a lane, as far as they are on the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
