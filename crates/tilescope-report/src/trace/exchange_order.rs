@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::program_totals::{program_code, program_from_code};
+use super::recent_places::RecentPlaces;
 use super::step_record::{StepClass, StepRecord};
 use crate::codec::{self, VarintReader, write_varint};
 use crate::limits::MAX_STEPS;
@@ -49,10 +50,7 @@ pub(super) struct ExchangeOrder {
     /// Sums, in the order of their first execution.
     sums: Vec<(Option<BusyStep>, BusyStep, u64)>,
     places: HashMap<(Option<BusyStep>, BusyStep), usize>,
-    /// For each sum, the one that was incremented after it, which is mostly the next again: a run
-    /// repeats itself.
-    followers: Vec<usize>,
-    last: usize,
+    recent: RecentPlaces,
     /// True if some sums were dropped.
     is_cut: bool,
 }
@@ -71,31 +69,26 @@ impl ExchangeOrder {
     }
 
     fn count(&mut self, key: (Option<BusyStep>, BusyStep)) {
-        let guess = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
-        let is_as_before =
-            self.sums.get(guess).is_some_and(|(before, own, _)| (*before, *own) == key);
-        let place = if is_as_before {
-            guess
-        } else {
-            let fresh = self.sums.len();
-            let place = *self.places.entry(key).or_insert(fresh);
-            if place == fresh {
-                if fresh >= MAX_SUMS {
-                    self.places.remove(&key);
-                    self.is_cut = true;
-                    return;
+        let Self { sums, places, recent, .. } = self;
+        let fresh = sums.len();
+        let place = recent.find(
+            key.1.0,
+            |at| sums.get(at).is_some_and(|(before, own, _)| (*before, *own) == key),
+            || match places.get(&key) {
+                None if fresh >= MAX_SUMS => None,
+                None => {
+                    places.insert(key, fresh);
+                    Some(fresh)
                 }
-                self.sums.push((key.0, key.1, 0));
-                self.followers.push(fresh);
-            }
-            place
-        };
-        if let Some(follower) = self.followers.get_mut(self.last) {
-            *follower = place;
+                Some(place) => Some(*place),
+            },
+        );
+        if place == Some(fresh) {
+            sums.push((key.0, key.1, 0));
         }
-        self.last = place;
-        if let Some((.., executions)) = self.sums.get_mut(place) {
-            *executions += 1;
+        match place.and_then(|place| sums.get_mut(place)) {
+            Some((.., executions)) => *executions += 1,
+            None => self.is_cut = true,
         }
     }
 

@@ -54,6 +54,7 @@ mod lane_sums;
 mod log_histogram;
 mod program_totals;
 mod pyramid;
+mod recent_places;
 mod step_predictor;
 mod step_record;
 mod store;
