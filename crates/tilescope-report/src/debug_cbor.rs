@@ -484,7 +484,7 @@ mod tests {
         );
         assert_eq!(says(b""), "it is cut off at byte 0");
         assert_eq!(says(&encoded(&json!({ "a": 1 }), false)), "it has no list `contexts`");
-        assert_eq!(says(&[0xa1, 0x1c, 0]), "it is no valid CBOR at byte 1");
+        assert_eq!(says(&[0xa1, 0x1c, 0]), "it is not valid CBOR at byte 1");
         let deep = [&[0xa1, 0x61, b'x'][..], &[0x81; 5000], &[0x00]].concat();
         assert!(says(&deep).starts_with("it is nested deeper than 256 levels"), "{}", says(&deep));
     }

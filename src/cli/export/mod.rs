@@ -10,12 +10,15 @@ mod trace_file;
 use super::{compare, output_file, selection};
 use crate::cli::command::{CliCommand, CliError, open_report, path_of};
 use crate::cli::error::UsageError;
+use crate::cli::exported_file::ExportedFile;
 use clap::{Arg, ArgAction, ArgMatches};
 use formats::{ExportFormat, FORMATS};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::grouping::{GroupKey, GroupingError};
 use tilescope_analysis::{tables, topics};
+use tilescope_report::Report;
 use tilescope_report::units::ByteUnits;
 
 /// `tilescope export`
@@ -174,8 +177,9 @@ fn csv(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let view = text("view").unwrap_or_default();
     if let Some(target) = matches.get_one::<PathBuf>("compare") {
         let target = (target.as_path(), compare::unit_of(matches));
-        let rows = compare::rows(&open_report(matches)?, target, view, text("table"))?;
-        return output_file::write(file, rows.csv().as_bytes());
+        let report = open_report(matches)?;
+        let rows = compare::rows(&report, target, view, text("table"))?;
+        return write_csv(&report, &rows, file);
     }
     let table = tables::named(view, text("table"))?;
     let report = open_report(matches)?;
@@ -186,15 +190,31 @@ fn csv(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
         })?,
         None => (table.read)(&report)?,
     };
-    output_file::write(file, rows.csv().as_bytes())
+    write_csv(&report, &rows, file)
+}
+
+fn write_csv(report: &Report, rows: &DataTable, file: &Path) -> Result<(), CliError> {
+    let mut output = ExportedFile::create(file)?.within(report, rows.rows.len() as u64);
+    for line in rows.csv_lines() {
+        if let Err(error) = output.write_all(line.as_bytes()) {
+            return Err(output.error(error));
+        }
+    }
+    output.finish()
 }
 
 /// Writes facts, figures and tables of a topic.
 fn topic_json(matches: &ArgMatches, file: &Path) -> Result<(), CliError> {
     let view = matches.get_one::<String>("view").map_or("", String::as_str);
     let topic = topics::topic(view)?;
-    let text = serde_json::to_string_pretty(&topic.read(&open_report(matches)?)?)?;
-    output_file::write(file, text.as_bytes())
+    let report = open_report(matches)?;
+    let answer = topic.read(&report)?;
+    let rows: usize = answer.tables.iter().map(|of| of.table.rows.len()).sum();
+    let mut output = ExportedFile::create(file)?.within(&report, rows as u64);
+    match serde_json::to_writer_pretty(&mut output, &answer) {
+        Ok(()) => output.finish(),
+        Err(error) => Err(output.error(error)),
+    }
 }
 
 #[cfg(not(feature = "gui"))]

@@ -111,18 +111,26 @@ impl DataTable {
 
     /// The table as CSV according to RFC 4180, with plain line ends.
     pub fn csv(&self) -> String {
-        let heads: Vec<String> = self.columns.iter().map(|of| quoted(&of.head())).collect();
-        let mut text = heads.join(",");
-        text.push('\n');
-        for row in &self.rows {
-            for (at, cell) in row.iter().enumerate() {
-                let comma = if at > 0 { "," } else { "" };
-                // Writing to a string cannot fail.
-                let _ = write!(text, "{comma}{}", quoted(&unexecuted(cell)));
-            }
-            text.push('\n');
+        let mut text = String::new();
+        for line in self.csv_lines() {
+            text.push_str(&line);
         }
         text
+    }
+
+    /// The lines of [`DataTable::csv`] with their ends, the first with the names of the columns.
+    pub fn csv_lines(&self) -> impl Iterator<Item = String> {
+        let heads: Vec<String> = self.columns.iter().map(|of| quoted(&of.head())).collect();
+        let lines = self.rows.iter().map(|row| {
+            let mut line = String::new();
+            for (at, cell) in row.iter().enumerate() {
+                let end = if at + 1 == row.len() { "\n" } else { "," };
+                // Writing to a string cannot fail.
+                let _ = write!(line, "{}{end}", quoted(&unexecuted(cell)));
+            }
+            line
+        });
+        std::iter::once(heads.join(",") + "\n").chain(lines)
     }
 }
 

@@ -216,7 +216,7 @@ fn step_sums(
 struct StepSumCollector<'a> {
     tests: &'a QueryMatcher<'a>,
     /// Sums of the requested programs and kinds.
-    sums: HashMap<StepsOfProgram, ProgramRunTotals>,
+    sums: foldhash::HashMap<StepsOfProgram, ProgramRunTotals>,
 }
 
 impl StepVisitor for StepSumCollector<'_> {

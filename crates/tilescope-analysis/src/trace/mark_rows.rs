@@ -463,7 +463,7 @@ impl MarkRowsReader {
             let place = self.push(MarkRowId::Common(kind), &mark);
             if kind == MarkKind::Phase {
                 let full = self.full.get_or_insert_default();
-                if !crate::label_conventions::is_ramp(&mark) {
+                if !crate::label_conventions::is_ramp(&mark.label) {
                     full.push(mark.cycles);
                 }
             }

@@ -63,7 +63,7 @@ impl<'a> WindowMark<'a> {
     }
 
     pub(crate) fn is_ramp(self) -> bool {
-        is_ramp(self.mark)
+        is_ramp(&self.mark.label)
     }
 
     /// Its cycles, as a share of its window.
@@ -326,7 +326,7 @@ impl FirstPeriods {
 /// The start of the first phase with a full pipeline.
 fn first_of_full_pipeline(report: &Report) -> Result<Option<Cycles>, ReportError> {
     let phases = marks(report, MarkKind::Phase, None, MOST_PHASES)?;
-    Ok(phases.iter().find(|phase| !is_ramp(phase)).map(|phase| phase.cycles.start))
+    Ok(phases.iter().find(|phase| !is_ramp(&phase.label)).map(|phase| phase.cycles.start))
 }
 
 /// The first marks of a kind, or those that share a cycle with a window.

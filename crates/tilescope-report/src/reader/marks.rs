@@ -9,7 +9,7 @@ use crate::packed_columns::MAX_PART_ROWS;
 use crate::row_cells::RowCells;
 use crate::schema;
 use crate::units::{CycleRange, Cycles, IpuId, ReplicaClassId, StepId};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 const MARK_COLUMNS: [&str; 9] = [
@@ -44,14 +44,31 @@ impl PackedMarks {
         self.rows as u64
     }
 
-    /// True if a mark with these columns is where the index would look for it.
-    pub(super) fn holds(&self, cells: &RowCells) -> bool {
-        let read_cycle = |column| cells.count(column, MAX_CYCLES);
-        cells.named(1, MarkKind::from_name) == Some(self.kind)
-            && cells.int(3) == self.ipu.map(|ipu| i64::from(ipu.0))
-            && read_cycle(8).is_some_and(|start| self.cycles.start <= start)
-            && read_cycle(9).is_some_and(|end| end <= self.cycles.end)
+    /// True if the index would look here for a mark of this kind, IPU, and first and last cycle.
+    pub(super) fn holds(
+        &self,
+        kind: Option<MarkKind>,
+        ipu: Option<i64>,
+        ends: [Option<i64>; 2],
+    ) -> bool {
+        let [start, end] = ends.map(|cycle| u64::try_from(cycle?).ok().map(Cycles));
+        kind == Some(self.kind)
+            && ipu == self.ipu.map(|ipu| i64::from(ipu.0))
+            && start.is_some_and(|start| self.cycles.start <= start)
+            && end.is_some_and(|end| end <= self.cycles.end)
     }
+}
+
+/// The steps and the cycles of a mark.
+pub(super) struct MarkRange {
+    pub(super) class: ReplicaClassId,
+    /// The id of its chunk, if marks are packed.
+    chunk: Option<i64>,
+    id: i64,
+    pub(super) kind: MarkKind,
+    pub(super) ipu: Option<IpuId>,
+    pub(super) steps: Range<StepId>,
+    pub(super) cycles: CycleRange,
 }
 
 /// The first step of the marks of a chunk, and the chunk.
@@ -336,6 +353,82 @@ impl Report {
         })
     }
 
+    /// Passes on the steps and cycles of the marks of a chunk, or of rows of marks.
+    pub(super) fn visit_mark_ranges(
+        &self,
+        chunk: Option<&PackedMarks>,
+        mut each: impl FnMut(MarkRange),
+    ) -> Result<(), ReportError> {
+        let columns = ["id", "first_step", "end_step", "first_cycle", "end_cycle", "kind", "ipu"];
+        let Some(chunk) = chunk else {
+            return self.db.stream(SelectQuery::all("marks", &columns), |cells| {
+                let kind = cells.named(5, MarkKind::from_name);
+                let ipu = cells.small_up_to(6, MAX_IPUS - 1).map(IpuId);
+                let mark = kind.and_then(|kind| mark_range(cells, ReplicaClassId(0), kind, ipu));
+                mark.into_iter().for_each(&mut each);
+                Ok(ControlFlow::Continue(()))
+            });
+        };
+        // All marks of a chunk are of one kind on one IPU.
+        let select = SelectQuery::all("marks", &columns[..5]);
+        self.db.read_piece(chunk_table(chunk.class), (chunk.id, chunk.rows), select, |cells| {
+            let mark = mark_range(cells, chunk.class, chunk.kind, chunk.ipu);
+            if let Some(mark) = mark {
+                each(MarkRange { chunk: Some(chunk.id), ..mark });
+            }
+        })?;
+        Ok(())
+    }
+
+    /// The cycles of all marks of a kind of replica 0 whose labels `keeps` accepts, by start.
+    ///
+    /// # Errors
+    /// A part of the file cannot be read.
+    pub fn cycles_of_marks(
+        &self,
+        kind: MarkKind,
+        keeps: fn(&str) -> bool,
+    ) -> Result<Vec<CycleRange>, ReportError> {
+        let mut kept = Vec::new();
+        let mut read_mark = |cells: &RowCells| {
+            // A label is compared where it is: a run may have a million marks of a kind.
+            let label_is_kept = cells.named(2, |label| Some(keeps(label)));
+            if label_is_kept.unwrap_or_else(|| keeps("")) {
+                kept.extend(read_cycles(cells, [0, 1]));
+            }
+        };
+        let columns = ["first_cycle", "end_cycle", "label", "kind"];
+        if self.db.has_rows(schema::MARK_CHUNKS) {
+            let select = SelectQuery::all("marks", &columns[..3]);
+            for chunk in self.packed_marks()?.iter().filter(|chunk| chunk.kind == kind) {
+                let piece = (chunk.id, chunk.rows);
+                self.db.read_piece(schema::MARK_CHUNKS, piece, select, &mut read_mark)?;
+            }
+        } else if columns.iter().all(|column| self.db.has("marks", column)) {
+            self.db.stream(SelectQuery::all("marks", &columns), |cells| {
+                if cells.named(3, MarkKind::from_name) == Some(kind) {
+                    read_mark(cells);
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        kept.sort_by_key(|cycles| cycles.start);
+        Ok(kept)
+    }
+
+    /// The label of a mark, if it can be read.
+    pub(super) fn label_of(&self, mark: &MarkRange) -> Option<String> {
+        let Some(chunk) = mark.chunk else {
+            let params = [mark.id];
+            let select = SelectQuery::all("marks", &["label"]).clauses("WHERE id = ?1");
+            return self.db.first(select.params(&params), |cells| cells.text(0)).ok()??;
+        };
+        let chunks = self.mark_chunks(mark.class).ok()?;
+        let chunk = chunks.iter().find(|own| own.id == chunk && own.class == mark.class)?;
+        let marks = self.unpack_marks(chunk).ok()?;
+        marks.into_iter().find(|(id, _)| *id == mark.id).map(|(_, mark)| mark.label)
+    }
+
     /// Chunks of packed marks of all classes of replicas, in the order of the first steps of their
     /// marks.
     pub(super) fn mark_chunks_by_step(&self) -> Result<Vec<MarksFromStep>, ReportError> {
@@ -373,17 +466,37 @@ impl Report {
     }
 }
 
+/// A mark that is not packed, given the columns of its id, steps and cycles.
+fn mark_range(
+    cells: &RowCells,
+    class: ReplicaClassId,
+    kind: MarkKind,
+    ipu: Option<IpuId>,
+) -> Option<MarkRange> {
+    let steps = read_steps(cells, [1, 2]);
+    let cycles = read_cycles(cells, [3, 4])?;
+    Some(MarkRange { class, chunk: None, id: cells.int(0)?, kind, ipu, steps, cycles })
+}
+
+fn read_steps(cells: &RowCells, columns: [usize; 2]) -> Range<StepId> {
+    let [first, end] = columns.map(|column| cells.count(column, MAX_STEPS).map(StepId));
+    let first = first.unwrap_or(StepId(0));
+    first..end.unwrap_or(first).max(first)
+}
+
+fn read_cycles(cells: &RowCells, [start, end]: [usize; 2]) -> Option<CycleRange> {
+    Some(CycleRange::new(cells.count(start, MAX_CYCLES)?, cells.count(end, MAX_CYCLES)?))
+}
+
 fn mark(cells: &RowCells) -> Option<TraceMark> {
-    let cycles = CycleRange::new(cells.count(7, MAX_CYCLES)?, cells.count(8, MAX_CYCLES)?);
-    let read_step = |column| cells.count(column, MAX_STEPS).map(StepId);
-    let first = read_step(5).unwrap_or(StepId(0));
+    let cycles = read_cycles(cells, [7, 8])?;
     Some(TraceMark {
         kind: cells.named(0, MarkKind::from_name)?,
         label: cells.text(1).unwrap_or_default(),
         ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
         pass: cells.named(3, TrainingPass::from_name),
         index: cells.count(4, MAX_COUNT).unwrap_or(0),
-        steps: first..read_step(6).unwrap_or(first).max(first),
+        steps: read_steps(cells, [5, 6]),
         cycles,
     })
 }

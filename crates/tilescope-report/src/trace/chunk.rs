@@ -425,21 +425,91 @@ pub(super) fn decode_details(
             reading.apply_differences(differs, &mut changed, DETAIL_FIELDS)?;
             facts = &changed;
         }
-        let [.., from_spread, to_spread, active_tiles, balance_bits] = *facts;
-        let balance_bits = u32::try_from(balance_bits).ok()?;
-        // Views sort and sum these shares; a NaN from the file would spread.
-        if !f32::from_bits(balance_bits).is_finite() {
-            return None;
-        }
-        let active_tiles = u32::try_from(active_tiles).ok()?;
-        details.push(StepRecordDetails {
-            from_spread: Cycles(from_spread),
-            to_spread: Cycles(to_spread),
-            active_tiles,
-            balance_bits,
-        });
+        details.push(details_of(facts)?);
     }
     if reading.is_done() { Some(details) } else { None }
+}
+
+/// The details that these facts describe; `None` if no step can have them.
+fn details_of(facts: &StepFields) -> Option<StepRecordDetails> {
+    let [.., from_spread, to_spread, active_tiles, balance_bits] = *facts;
+    let balance_bits = u32::try_from(balance_bits).ok()?;
+    // Views sort and sum these shares; a NaN from the file would spread.
+    if !f32::from_bits(balance_bits).is_finite() {
+        return None;
+    }
+    Some(StepRecordDetails {
+        from_spread: Cycles(from_spread),
+        to_spread: Cycles(to_spread),
+        active_tiles: u32::try_from(active_tiles).ok()?,
+        balance_bits,
+    })
+}
+
+/// Compares the details of a lane with its steps, chunk by chunk from the first.
+///
+/// Most details are as expected, of steps that are so too: these are compared once.
+pub(super) struct DetailComparison {
+    tiles_per_ipu: u32,
+    /// By index of the expectation.
+    agreed: Vec<AgreedStep>,
+}
+
+/// The last step with which the expected details agreed.
+#[derive(Clone, Copy)]
+struct AgreedStep {
+    program: u64,
+    /// Index of the expectation that follows.
+    next: Option<u32>,
+    /// Its length and balance; `None` if there was none.
+    step: Option<(Cycles, FixedPointBalance)>,
+}
+
+impl DetailComparison {
+    /// A comparison for a lane with these expectations.
+    pub(super) fn new(expected: &StepPredictor, tiles_per_ipu: u32) -> Self {
+        let all = expected.iter();
+        let agreed = all.map(|(program, next)| AgreedStep { program, next, step: None }).collect();
+        Self { tiles_per_ipu, agreed }
+    }
+
+    /// The first of `records` that the blob beside its chunk contradicts, if any; the outer `None`
+    /// if the blob is not sound.
+    #[expect(clippy::option_option, reason = "an unsound blob is no contradiction")]
+    pub(super) fn find_contradiction<'r>(
+        &mut self,
+        blob: &[u8],
+        records: &'r [StepRecord],
+        expected: &StepPredictor,
+    ) -> Option<Option<&'r StepRecord>> {
+        let raw = unpack(blob, MAX_BLOB_BYTES)?;
+        let (mut reading, _) = ChunkColumnReader::new(&raw, records.len())?;
+        let mut contradicted = None;
+        let mut current: Option<u32> = None;
+        for (record, &differs) in records.iter().zip(reading.unexpected) {
+            let program = program_fact(record);
+            let follower = current.and_then(|index| self.agreed.get(index as usize)?.next);
+            let mut known = follower.and_then(|index| self.agreed.get_mut(index as usize));
+            current = follower;
+            if known.as_ref().is_none_or(|known| known.program != program) {
+                current = expected.find(program);
+                known = current.and_then(|index| self.agreed.get_mut(index as usize));
+            }
+            let step = Some((record.range.length(), record.balance));
+            // Spreads that reach back to the first cycle reach less far in later steps.
+            if differs == 0 && known.as_ref().is_some_and(|known| known.step == step) {
+                continue;
+            }
+            let mut facts = expected.predicted_fields(current);
+            reading.apply_differences(differs, &mut facts, DETAIL_FIELDS)?;
+            if !details_of(&facts)?.are_of(record, self.tiles_per_ipu) {
+                contradicted = contradicted.or(Some(record));
+            } else if let Some(known) = known.filter(|_| differs == 0) {
+                known.step = step;
+            }
+        }
+        if reading.is_done() { Some(contradicted) } else { None }
+    }
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::program_totals::{program_code, program_from_code};
+use super::recent_places::RecentPlaces;
 use super::step_record::{StepClass, StepRecord};
 use crate::codec::{self, VarintReader, write_varint};
 use crate::limits::MAX_STEPS;
 use crate::model::ProgramKind;
 use crate::units::ProgramId;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// The number of steps above which the sums of a lane are stored: shorter lanes are read in a
 /// millisecond.
@@ -34,6 +35,14 @@ pub struct ExchangeFollowing {
 
 type BusyStep = (Option<ProgramId>, StepClass);
 
+/// The last step in which tiles do more than wait.
+fn last_busy(records: &[StepRecord]) -> Option<BusyStep> {
+    let is_busy = |record: &&StepRecord| {
+        !matches!(record.class.kind(), ProgramKind::Sync | ProgramKind::WriteUndef)
+    };
+    records.iter().rfind(is_busy).map(|record| (record.program, record.class))
+}
+
 /// Counts exchanges of a lane by the preceding step.
 #[derive(Default)]
 pub(super) struct ExchangeOrder {
@@ -41,55 +50,45 @@ pub(super) struct ExchangeOrder {
     /// Sums, in the order of their first execution.
     sums: Vec<(Option<BusyStep>, BusyStep, u64)>,
     places: HashMap<(Option<BusyStep>, BusyStep), usize>,
-    /// For each sum, the one that was incremented after it, which is mostly the next again: a run
-    /// repeats itself.
-    followers: Vec<usize>,
-    last: usize,
+    recent: RecentPlaces,
     /// True if some sums were dropped.
     is_cut: bool,
 }
 
 impl ExchangeOrder {
-    /// Adds the next step.
-    pub(super) fn push(&mut self, record: &StepRecord) {
-        let kind = record.class.kind();
-        if matches!(kind, ProgramKind::Sync | ProgramKind::WriteUndef) {
-            return;
+    /// Adds the next steps.
+    pub(super) fn push_all(&mut self, records: &[StepRecord]) {
+        for (at, record) in records.iter().enumerate() {
+            if record.class.kind().moves_data() && record.program.is_some() {
+                let earlier = records.get(..at).unwrap_or_default();
+                let before = last_busy(earlier).or(self.before);
+                self.count((before, (record.program, record.class)));
+            }
         }
-        let step = (record.program, record.class);
-        if kind.moves_data() && record.program.is_some() {
-            self.count(step);
-        }
-        self.before = Some(step);
+        self.before = last_busy(records).or(self.before);
     }
 
-    fn count(&mut self, step: BusyStep) {
-        let key = (self.before, step);
-        let guess = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
-        let is_as_before =
-            self.sums.get(guess).is_some_and(|(before, own, _)| (*before, *own) == key);
-        let place = if is_as_before {
-            guess
-        } else {
-            let fresh = self.sums.len();
-            let place = *self.places.entry(key).or_insert(fresh);
-            if place == fresh {
-                if fresh >= MAX_SUMS {
-                    self.places.remove(&key);
-                    self.is_cut = true;
-                    return;
+    fn count(&mut self, key: (Option<BusyStep>, BusyStep)) {
+        let Self { sums, places, recent, .. } = self;
+        let fresh = sums.len();
+        let place = recent.find(
+            key.1.0,
+            |at| sums.get(at).is_some_and(|(before, own, _)| (*before, *own) == key),
+            || match places.get(&key) {
+                None if fresh >= MAX_SUMS => None,
+                None => {
+                    places.insert(key, fresh);
+                    Some(fresh)
                 }
-                self.sums.push((key.0, key.1, 0));
-                self.followers.push(fresh);
-            }
-            place
-        };
-        if let Some(follower) = self.followers.get_mut(self.last) {
-            *follower = place;
+                Some(place) => Some(*place),
+            },
+        );
+        if place == Some(fresh) {
+            sums.push((key.0, key.1, 0));
         }
-        self.last = place;
-        if let Some((.., executions)) = self.sums.get_mut(place) {
-            *executions += 1;
+        match place.and_then(|place| sums.get_mut(place)) {
+            Some((.., executions)) => *executions += 1,
+            None => self.is_cut = true,
         }
     }
 

@@ -4,7 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::answers::{LaneInfo, LaneStep, StepTotals};
-use super::chunk::CHUNK_STEPS;
+use super::chunk::{CHUNK_STEPS, decode_details};
 use super::exchange_order::ExchangeFollowing;
 use super::lane_pieces::{HeldChunk, Piece, hit_range};
 use super::place_in_piece;
@@ -289,7 +289,9 @@ impl<'a> TraceLane<'a> {
             // Reports with rows of steps have their details there, not in chunks.
             if self.store.has_details(self.info) {
                 let number = chunk.first / CHUNK_STEPS as u64;
-                details = self.store.read_details(self.info, number, &chunk.items)?;
+                details = self.store.decode_details(self.info, number, |blob, expected| {
+                    decode_details(blob, &chunk.items, expected)
+                })?;
             }
             // Details cover the whole chunk, also if only a part of it is wanted.
             let skipped = place_in_piece(positions.start, chunk.first);

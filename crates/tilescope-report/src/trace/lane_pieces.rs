@@ -111,7 +111,11 @@ impl HeldChunk {
 
 /// The number of items at the start of a sorted list for which `holds`, searched from an index on
 /// with growing strides: a binary search would read items all over the list.
-fn partition_point_near<T>(items: &[T], near: usize, holds: impl Fn(&T) -> bool) -> usize {
+pub(crate) fn partition_point_near<T>(
+    items: &[T],
+    near: usize,
+    holds: impl Fn(&T) -> bool,
+) -> usize {
     if !items.get(near).is_some_and(&holds) {
         let before = items.get(..near).unwrap_or(items);
         return before.partition_point(holds);

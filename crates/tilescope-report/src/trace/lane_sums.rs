@@ -129,7 +129,7 @@ impl LaneSums {
             for (position, record) in (self.steps..).zip(own) {
                 self.counter.add_step(position, record);
             }
-            own.iter().for_each(|record| self.exchanges.push(record));
+            self.exchanges.push_all(own);
             self.steps += own.len() as u64;
             if let Some(node) = self.levels.first_mut().and_then(|lowest| lowest.take_steps(own)) {
                 self.propagate_node(1, &node, pieces);

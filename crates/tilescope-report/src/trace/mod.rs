@@ -54,6 +54,7 @@ mod lane_sums;
 mod log_histogram;
 mod program_totals;
 mod pyramid;
+mod recent_places;
 mod step_predictor;
 mod step_record;
 mod store;
@@ -70,7 +71,7 @@ pub(super) use index_writer::{LaneRecord, TileHandOver, TraceEvent, TraceIndexWr
 pub use lane::{StepLengths, TraceLane};
 pub(super) use lane_builder::TraceIndexBlob;
 pub(crate) use lane_number::LaneNumber;
-pub(super) use lane_pieces::LaneStepCursor;
+pub(super) use lane_pieces::{LaneStepCursor, partition_point_near};
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};

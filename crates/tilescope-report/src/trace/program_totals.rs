@@ -10,12 +10,13 @@
 
 use super::log_histogram::LogHistogram;
 use super::pyramid::FAN_OUT;
+use super::recent_places::RecentPlaces;
 use super::step_record::{StepClass, StepRecord};
 use crate::codec::{VarintReader, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::model::{ProgramKind, StepActivity, StreamEndpoint};
 use crate::units::{Bytes, Cycles, ProgramId};
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Steps of a segment of level 0. Few in tests, so that these reach higher levels.
 pub(super) const SEGMENT_STEPS: u64 = if cfg!(test) { 1 << 5 } else { 1 << 18 };
@@ -379,8 +380,6 @@ struct RepeatedStep {
     each: StepAmounts,
     times: u64,
     first_position: u64,
-    /// The program that followed it last: steps repeat in the same order.
-    follower: usize,
 }
 
 /// Totals by program, built from single steps.
@@ -393,41 +392,33 @@ pub(super) struct StepCounter {
     totals: ProgramTotals,
     /// For each entry of the totals.
     repeated: Vec<RepeatedStep>,
-    /// The program that was counted last.
-    last: usize,
+    recent: RecentPlaces,
 }
 
 impl StepCounter {
     /// Counts the step at a position.
-    #[expect(clippy::indexing_slicing, reason = "programs and followers are never taken away")]
     pub(super) fn add_step(&mut self, position: u64, record: &StepRecord) {
         let key = (record.program, record.class);
         let each = StepAmounts::of(record);
-        // Loops execute programs in a fixed order, so the program that followed last time is tried
-        // before the hash map.
-        let follower = self.repeated.get(self.last).map(|last| last.follower);
-        let at = match follower.filter(|at| self.repeated[*at].key == key) {
-            Some(at) => at,
-            None => {
-                let at = self.totals.known_or_new(key, position);
-                if at == self.repeated.len() {
-                    let times = 0;
-                    let first_position = position;
-                    let new = RepeatedStep { key, each, times, first_position, follower: at };
-                    self.repeated.push(new);
-                }
-                self.repeated[self.last].follower = at;
-                at
-            }
-        };
-        self.last = at;
-        let RepeatedStep { each: before, times, first_position, .. } = &mut self.repeated[at];
-        // The amounts differ from those counted so far: sum these, and start a new count.
-        if *before != each {
-            self.totals.entries[at].add_steps(*first_position, *before, *times);
-            (*before, *times, *first_position) = (each, 0, position);
+        let Self { totals, repeated, recent } = self;
+        let place = recent.find(
+            record.program,
+            |at| repeated.get(at).is_some_and(|step| step.key == key),
+            || Some(totals.known_or_new(key, position)),
+        );
+        let Some(at) = place else { return };
+        if at == repeated.len() {
+            repeated.push(RepeatedStep { key, each, times: 0, first_position: position });
         }
-        *times += 1;
+        let Some(step) = repeated.get_mut(at) else { return };
+        // The amounts differ from those counted so far: sum these, and start a new count.
+        if step.each != each {
+            if let Some(entry) = totals.entries.get_mut(at) {
+                entry.add_steps(step.first_position, step.each, step.times);
+            }
+            *step = RepeatedStep { key, each, times: 0, first_position: position };
+        }
+        step.times += 1;
     }
 
     /// The totals of all steps so far. Restarts from zero.

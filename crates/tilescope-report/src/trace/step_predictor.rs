@@ -4,7 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use crate::codec::{VarintReader, pack, unpack, write_varint};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 use std::sync::OnceLock;
 
 /// The maximum number of programs of a lane with expectations.
@@ -96,6 +96,11 @@ impl StepPredictor {
     pub(super) fn predicted_fields(&self, index: Option<u32>) -> StepFields {
         let entry = index.and_then(|index| self.entries.get(index as usize));
         entry.map_or([0; STEP_FIELD_COUNT], |entry| entry.facts)
+    }
+
+    /// The program of each expectation, and the index of the one that follows.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Option<u32>)> {
+        self.entries.iter().map(|entry| (entry.facts[PROGRAM_FIELD], entry.next))
     }
 
     /// Number of expectations.

@@ -237,7 +237,10 @@ impl TraceStore {
             return Ok(details);
         }
         let records = self.chunk(lane, chunk)?;
-        let details = Arc::new(self.read_details(lane, chunk, &records)?);
+        let details = self.decode_details(lane, chunk, |blob, expected| {
+            chunk::decode_details(blob, &records, expected)
+        })?;
+        let details = Arc::new(details);
         let bytes = details.len() * size_of::<StepRecordDetails>();
         lock(&self.recent).put(
             TraceCacheKey::Details(number),
@@ -247,19 +250,17 @@ impl TraceStore {
         Ok(details)
     }
 
-    /// Details of the steps of one chunk, which are `records`; not cached.
-    pub(super) fn read_details(
+    /// Reads the blob beside one chunk with `decode`, which gets the blob and the expectations of
+    /// the lane; not cached.
+    pub(super) fn decode_details<T>(
         &self,
         lane: LaneInfo,
         chunk: u64,
-        records: &[StepRecord],
-    ) -> Result<Vec<StepRecordDetails>, ReportError> {
+        decode: impl FnOnce(&[u8], &StepPredictor) -> Option<T>,
+    ) -> Result<T, ReportError> {
         let expected = self.expectations(lane)?;
-        // Decoded together with the steps of the chunk, because expectations depend on their
-        // programs.
-        self.decoded(&DETAILS, lane.number().chunk_key(chunk), |blob| {
-            chunk::decode_details(blob, records, &expected)
-        })
+        let key = lane.number().chunk_key(chunk);
+        self.decoded(&DETAILS, key, |blob| decode(blob, &expected))
     }
 
     /// Nodes of one block of one level.

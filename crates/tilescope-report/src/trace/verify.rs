@@ -9,14 +9,15 @@
 
 use super::Trace;
 use super::answers::LaneInfo;
-use super::chunk::CHUNK_STEPS;
+use super::chunk::{CHUNK_STEPS, DetailComparison};
 use super::exchange_order;
+use super::lane_pieces::partition_point_near;
 use super::lane_sums::{LaneSumPiece, LaneSums};
 use super::program_totals::{
     ProgramStepTotals, ProgramTotals, segment_level_count, steps_per_segment,
 };
 use super::pyramid::{self, BLOCK_NODES};
-use super::step_record::{StepRecord, StepRecordDetails};
+use super::step_record::StepRecord;
 use super::store::TraceStore;
 use super::sync_points::{PathCheck, SyncPrograms};
 use crate::error::ReportError;
@@ -63,8 +64,8 @@ pub(crate) struct LaneEdge {
 /// Receives the steps of all IPUs, in the order of the program; parts of a step on several lanes by
 /// class of replicas, IPU and sub-lane.
 pub(crate) trait StepObserver {
-    /// Receives the next step of an IPU.
-    fn step(&mut self, at: ReplicaIpu, record: &StepRecord);
+    /// Receives the next steps of an IPU. No step of another lane is between them.
+    fn steps(&mut self, at: ReplicaIpu, records: &[StepRecord]);
 }
 
 /// A callback for every chunk, with its number of steps, which may end the pass.
@@ -177,18 +178,15 @@ impl TracePass<'_> {
             let mut is_at_limit = false;
             while !is_at_limit && lane.head().is_some() {
                 let rest = lane.records.get(lane.next..).unwrap_or_default();
-                let mut passed = 0;
-                for record in rest {
-                    is_at_limit = limit.is_some_and(|limit| (record.step, at) >= limit);
-                    if is_at_limit {
-                        break;
-                    }
-                    observer.step(ipu, record);
-                    if let Some(path) = path {
-                        path.step(at, record);
-                    }
-                    passed += 1;
+                let passed = limit.map_or(rest.len(), |limit| {
+                    partition_point_near(rest, 0, |record| (record.step, at) < limit)
+                });
+                let (own, later) = rest.split_at(passed);
+                observer.steps(ipu, own);
+                if let Some(path) = path {
+                    path.steps(at, own);
                 }
+                is_at_limit = !later.is_empty();
                 lane.next += passed;
                 lane.fill(&mut on_chunk)?;
             }
@@ -229,6 +227,8 @@ struct LanePass<'a> {
     info: LaneInfo,
     tiles_per_ipu: u32,
     has_details: bool,
+    /// The comparison with the details of steps, once there is a step.
+    details: Option<DetailComparison>,
     /// Number of levels with stored totals.
     levels: u32,
     sums: LaneSums,
@@ -259,6 +259,7 @@ impl<'a> LanePass<'a> {
             info,
             tiles_per_ipu,
             has_details: store.has_details(info),
+            details: None,
             levels: if store.has_totals() { segment_level_count(info.steps) } else { 0 },
             sums: LaneSums::default(),
             last: None,
@@ -328,13 +329,20 @@ impl<'a> LanePass<'a> {
         let mut pieces = Vec::new();
         self.sums.push_all(&records, &mut pieces);
         if self.has_details {
-            let details = self.store.read_details(self.info, chunk, &records)?;
-            let differs = |(record, details): &(&StepRecord, &StepRecordDetails)| {
-                !details.are_of(record, self.tiles_per_ipu)
+            let mut details = match self.details.take() {
+                Some(details) => details,
+                None => DetailComparison::new(
+                    &*self.store.expectations(self.info)?,
+                    self.tiles_per_ipu,
+                ),
             };
-            if let Some((record, _)) = records.iter().zip(&details).find(differs) {
+            let found = self.store.decode_details(self.info, chunk, |blob, expected| {
+                details.find_contradiction(blob, &records, expected)
+            })?;
+            if let Some(record) = found {
                 return Ok(Some(format!("the details of step {} contradict it", record.step)));
             }
+            self.details = Some(details);
         }
         self.compare(pieces)
     }
@@ -352,8 +360,8 @@ impl<'a> LanePass<'a> {
         let Some(last) = passed.last() else { return };
         while let Some(&step) = self.watched.get(self.edges.len()).filter(|at| **at <= last.step) {
             // Marks are dense: the next one begins some steps further.
-            let before = passed.iter().position(|record| record.step >= step);
-            let (earlier, later) = passed.split_at(before.unwrap_or(passed.len()));
+            let before = partition_point_near(passed, 0, |record| record.step < step);
+            let (earlier, later) = passed.split_at(before);
             let behind = later.first().map(|record| (record.step, record.range.start));
             self.before = earlier.last().map(step_and_end).or(self.before);
             self.edges.push(LaneEdge { before: self.before, behind });

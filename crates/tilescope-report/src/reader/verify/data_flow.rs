@@ -402,6 +402,32 @@ impl<'a> DataFlowCheck<'a> {
         }
     }
 
+    /// Checks the next step of an IPU.
+    fn step(&mut self, at: ReplicaIpu, record: &StepRecord) {
+        if self.joint.first().is_some_and(|(_, joint)| joint.step != record.step) {
+            self.end_joint_step();
+        }
+        let Some(role) = self.role(record.program) else { return };
+        // Data cross between lanes: all of them must have arrived.
+        if role.is_joint {
+            self.joint.push((at, *record));
+            return;
+        }
+        if role.is_plain {
+            self.forget_sync(at);
+            return;
+        }
+        let role = role.clone();
+        self.own_step(at, record, &role);
+    }
+
+    /// Records that an IPU has executed a step since its last sync.
+    fn forget_sync(&mut self, at: ReplicaIpu) {
+        if let Some(sync) = self.sync_of(at) {
+            *sync = None;
+        }
+    }
+
     fn access(&mut self, place: usize, at: ReplicaIpu, record: &StepRecord) {
         let words = self.words(at, record);
         let Some(ProgramAccess { access, begins }) = self.accesses.get(place).copied() else {
@@ -529,24 +555,22 @@ impl fmt::Display for StepWords<'_> {
 }
 
 impl StepObserver for DataFlowCheck<'_> {
-    fn step(&mut self, at: ReplicaIpu, record: &StepRecord) {
-        if self.joint.first().is_some_and(|(_, joint)| joint.step != record.step) {
-            self.end_joint_step();
-        }
-        let Some(role) = self.role(record.program) else { return };
-        // Data cross between lanes: all of them must have arrived.
-        if role.is_joint {
-            self.joint.push((at, *record));
-            return;
-        }
-        if role.is_plain {
-            if let Some(sync) = self.sync_of(at) {
-                *sync = None;
+    fn steps(&mut self, at: ReplicaIpu, records: &[StepRecord]) {
+        let mut rest = records;
+        while let Some((first, later)) = rest.split_first() {
+            self.step(at, first);
+            rest = later;
+            if self.joint.is_empty() {
+                // Most steps only end the last sync of their IPU.
+                let is_plain =
+                    |record: &StepRecord| self.role(record.program).is_some_and(|of| of.is_plain);
+                let plain = later.iter().take_while(|record| is_plain(record)).count();
+                if plain > 0 {
+                    self.forget_sync(at);
+                    rest = later.get(plain..).unwrap_or_default();
+                }
             }
-            return;
         }
-        let role = role.clone();
-        self.own_step(at, record, &role);
     }
 }
 

@@ -3,22 +3,22 @@
 
 use super::{Findings, InvariantCheck, Report, ReportOrigin};
 use crate::error::ReportError;
-use crate::model::{MarkKind, TraceMark};
-use crate::reader::MarkFilter;
-use crate::reader::marks::MarksFromStep;
-use crate::trace::{LaneEdge, PassWindow, WatchedLane};
-use crate::units::{Cycles, ReplicaClassId, StepId};
+use crate::model::MarkKind;
+use crate::reader::marks::{MarkRange, MarksFromStep, PackedMarks};
+use crate::trace::{LaneEdge, PassWindow, WatchedLane, partition_point_near};
+use crate::units::{Cycles, StepId};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// The number of marks per window of steps, if marks are packed.
 const WINDOW_MARKS: usize = 1 << 12;
-/// The maximum number of steps of a window. Checks that follow find these steps decoded.
-const WINDOW_STEPS: u64 = 1 << 17;
+/// The maximum number of steps of a window. The critical path is checked window by window, and
+/// finds steps of this many in the caches of the processor.
+const WINDOW_STEPS: u64 = 1 << 14;
 
 /// A mark that the window has reached.
 struct OpenMark {
-    class: ReplicaClassId,
-    mark: TraceMark,
+    mark: MarkRange,
     /// The start of its steps, once the window contains the first of them.
     start: Option<MarkStart>,
 }
@@ -37,6 +37,8 @@ struct MarkStart {
 pub(super) struct MarkCycleCheck {
     /// Chunks that no window has reached.
     chunks: VecDeque<MarksFromStep>,
+    /// Marks of other chunks that no window has reached; those that start first are at the end.
+    waiting: Vec<MarkRange>,
     open: Vec<OpenMark>,
     /// The first step of the next window; `None` after the last one.
     from: Option<StepId>,
@@ -50,6 +52,7 @@ impl MarkCycleCheck {
     pub(super) fn new(report: &Report) -> Result<Self, ReportError> {
         let mut check = Self {
             chunks: VecDeque::new(),
+            waiting: Vec::new(),
             open: Vec::new(),
             from: Some(StepId(0)),
             steps: 0,
@@ -61,19 +64,23 @@ impl MarkCycleCheck {
         check.steps = report.step_count()?;
         check.chunks = report.mark_chunks_by_step()?.into();
         if check.chunks.is_empty() {
-            let all = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
-            for mark in report.marks(&all)? {
-                check.open(ReplicaClassId(0), mark);
-            }
+            check.read(report, None)?;
         }
         Ok(check)
     }
 
-    fn open(&mut self, class: ReplicaClassId, mark: TraceMark) {
-        // Marks of the host have steps near them, not inside them.
-        if !matches!(mark.kind, MarkKind::Loader | MarkKind::Callback) {
-            self.open.push(OpenMark { class, mark, start: None });
-        }
+    /// Reads the marks of a chunk, or those that are not packed. Returns their number.
+    fn read(&mut self, report: &Report, chunk: Option<&PackedMarks>) -> Result<usize, ReportError> {
+        let mut marks = 0;
+        report.visit_mark_ranges(chunk, |mark| {
+            // Marks of the host have steps near them, not inside them.
+            if !matches!(mark.kind, MarkKind::Loader | MarkKind::Callback) {
+                self.waiting.push(mark);
+            }
+            marks += 1;
+        })?;
+        self.waiting.sort_by_key(|mark| Reverse(mark.steps.start));
+        Ok(marks)
     }
 
     /// The steps up to the next chunks of marks, with the starts and ends of marks; `None` after
@@ -89,13 +96,15 @@ impl MarkCycleCheck {
             let is_inside = marks < WINDOW_MARKS && limit.is_none_or(|limit| *first < limit);
             *first <= from || is_inside
         }) {
-            for (_, mark) in report.unpack_marks(&chunk)? {
-                self.open(chunk.class, mark);
-                marks += 1;
-            }
+            marks += self.read(report, Some(&chunk))?;
         }
         let end = self.chunks.front().map(|(first, _)| *first).into_iter().chain(limit).min();
         self.from = end;
+        while let Some(mark) =
+            self.waiting.pop_if(|mark| end.is_none_or(|end| mark.steps.start < end))
+        {
+            self.open.push(OpenMark { mark, start: None });
+        }
         let is_inside = |step: &StepId| *step >= from && end.is_none_or(|end| *step < end);
         let mut watched = Vec::new();
         for OpenMark { mark, .. } in &self.open {
@@ -108,18 +117,21 @@ impl MarkCycleCheck {
     }
 
     /// Checks the marks of a window against the lanes' steps around their starts and ends.
-    pub(super) fn check(&mut self, window: &PassWindow, lanes: &[WatchedLane]) {
+    pub(super) fn check(&mut self, report: &Report, window: &PassWindow, lanes: &[WatchedLane]) {
         let is_inside = |step: StepId| window.end.is_none_or(|end| step < end);
         let findings = &mut self.findings;
-        self.open.retain_mut(|OpenMark { class, mark, start }| {
+        // Marks are in the order of their starts, so that a search begins where the last one ended.
+        let mut near = 0;
+        self.open.retain_mut(|OpenMark { mark, start }| {
             let own = lanes.iter().filter(|lane| {
-                lane.info.class == *class && mark.ipu.is_none_or(|ipu| ipu == lane.info.ipu)
+                lane.info.class == mark.class && mark.ipu.is_none_or(|ipu| ipu == lane.info.ipu)
             });
-            let find_edges = |step: StepId| {
-                let place = window.watched.binary_search(&step).ok();
+            let mut find_edges = |step: StepId| {
+                near = partition_point_near(&window.watched, near, |watched| *watched < step);
+                let place = Some(near).filter(|near| window.watched.get(*near) == Some(&step));
                 own.clone().filter_map(move |lane| lane.edges.get(place?))
             };
-            if start.is_none() && is_inside(mark.steps.start) {
+            if start.is_none() {
                 *start = Some(MarkStart::of(find_edges(mark.steps.start), mark.steps.end));
             }
             if !is_inside(mark.steps.end) {
@@ -128,7 +140,7 @@ impl MarkCycleCheck {
             let ends = find_edges(mark.steps.end).filter_map(|edge| edge.before);
             let end = ends.filter(|(step, _)| *step >= mark.steps.start).map(|(_, end)| end).max();
             if let (Some(MarkStart { first: Some(first), free }), Some(end)) = (*start, end) {
-                check_cycles(mark, (first, end), free, findings);
+                check_cycles(report, mark, (first, end), free, findings);
             }
             false
         });
@@ -153,7 +165,8 @@ impl MarkStart {
 
 /// Checks a mark against the start of its first step and the end of its last one.
 fn check_cycles(
-    mark: &TraceMark,
+    report: &Report,
+    mark: &MarkRange,
     (start, end): (Cycles, Cycles),
     free: Option<Cycles>,
     findings: &mut Findings,
@@ -166,9 +179,10 @@ fn check_cycles(
         return;
     }
     findings.add(|| {
+        let label = report.label_of(mark).unwrap_or_else(|| "a mark".to_owned());
         format!(
-            "{} spans {} to {}, but its steps span {} to {}",
-            mark.label, found.start.0, found.end.0, start.0, end.0
+            "{label} spans {} to {}, but its steps span {} to {}",
+            found.start.0, found.end.0, start.0, end.0
         )
     });
 }

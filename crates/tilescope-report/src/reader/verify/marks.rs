@@ -72,21 +72,24 @@ impl Report {
         // One pass checks everything: marks of a long run take longer to unpack than to check.
         let mut check_mark = |chunk: Option<&PackedMarks>, cells: &RowCells| {
             let kind = cells.named(1, MarkKind::from_name);
+            let ipu = cells.int(3);
             let known = kind.is_some()
                 && (cells.named(4, TrainingPass::from_name).is_some() || cells.text(4).is_none())
-                && cells.int(3).is_none_or(|ipu| (0..ipus).contains(&ipu));
-            broken +=
-                i64::from(!known || cells.int(9) < cells.int(8) || cells.int(7) < cells.int(6));
-            misplaced += i64::from(chunk.is_some_and(|chunk| !chunk.holds(cells)));
+                && ipu.is_none_or(|ipu| (0..ipus).contains(&ipu));
+            let [first_step, end_step, start, end] = [6, 7, 8, 9].map(|column| cells.int(column));
+            broken += i64::from(!known || end < start || end_step < first_step);
+            misplaced +=
+                i64::from(chunk.is_some_and(|chunk| !chunk.holds(kind, ipu, [start, end])));
+            (kind, end.unwrap_or(0).saturating_sub(start.unwrap_or(0)))
         };
         // Any class beyond the first gives the same answer: all others are in one table.
-        self.stream_marks(ReplicaClassId(1), &columns, &mut check_mark)?;
-        self.stream_marks(ReplicaClassId(0), &columns, |chunk, cells| {
+        self.stream_marks(ReplicaClassId(1), &columns, |chunk, cells| {
             check_mark(chunk, cells);
+        })?;
+        self.stream_marks(ReplicaClassId(0), &columns, |chunk, cells| {
+            let (kind, length) = check_mark(chunk, cells);
             late.look(cells, [2, 7]);
-            let kind = cells.named(1, MarkKind::from_name);
             (count, last) = (count + 1, cells.int(0).unwrap_or(-1).max(last));
-            let length = cells.int(9).unwrap_or(0).saturating_sub(cells.int(8).unwrap_or(0));
             let (number, longest) = kinds.entry(kind).or_default();
             *number += 1;
             *longest = Cycles(u64::try_from(length).unwrap_or(0)).max(*longest);

@@ -356,7 +356,7 @@ impl Report {
                 &mut |share| progress(made + of_index * share),
                 cancel,
             )?;
-            mark_cycles.check(&window, &pass.lanes());
+            mark_cycles.check(self, &window, &pass.lanes());
         }
         let VerifiedTrace { lanes, path } = pass.finish();
         // A lane that broke off lacks writes that others read.

@@ -34,9 +34,9 @@ impl PathCheck {
         Self(PathChecks::new(store, syncs))
     }
 
-    /// Passes the next step of a lane, in the order of the program.
-    pub(crate) fn step(&mut self, lane: usize, record: &StepRecord) {
-        self.go_on(|checks| checks.points.step(lane, record));
+    /// Passes the next steps of a lane, in the order of the program.
+    pub(crate) fn steps(&mut self, lane: usize, records: &[StepRecord]) {
+        self.go_on(|checks| checks.points.steps(lane, records));
     }
 
     /// Checks the stretches of the path up to a cycle.

@@ -7,6 +7,7 @@ use super::super::answers::{LaneInfo, PerActivity};
 use super::super::lane::TraceLane;
 use super::super::lane_pieces::HeldChunk;
 use super::super::program_totals::SEGMENT_STEPS;
+use super::super::recent_places::RecentPlaces;
 use super::super::step_record::{StepClass, StepRecord};
 use super::walk::LanePlaces;
 use crate::database::{ReportDatabase, SelectQuery};
@@ -15,9 +16,9 @@ use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::model::{ProgramKind, StepActivity, StreamEndpoint};
 use crate::row_writer::RowWriter;
 use crate::units::{CycleRange, Cycles, ProgramId};
+use foldhash::HashMap;
 use rusqlite::params;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 /// Steps of a program on a lane, as far as they are on the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,10 +125,7 @@ pub(super) fn are_same_sums(these: &[PathProgram], those: &[PathProgram]) -> boo
 pub(super) struct ProgramCycleCounter {
     sums: Vec<PathProgram>,
     places: HashMap<(usize, Option<ProgramId>, StepClass), usize>,
-    /// For each sum, the one that was incremented after it, which is mostly the next again: a run
-    /// repeats itself.
-    followers: Vec<usize>,
-    last: usize,
+    recent: RecentPlaces,
     /// The chunk at the end of the last range of each lane: the next range mostly begins in the
     /// same chunk.
     held: Vec<Option<HeldChunk>>,
@@ -220,20 +218,10 @@ impl ProgramCycleCounter {
         counted: &mut CountedRange,
     ) {
         let StepRecord { program, class, .. } = *record;
-        let next = self.followers.get(self.last).copied().unwrap_or(usize::MAX);
-        let as_before = self
-            .sums
-            .get(next)
-            .is_some_and(|sum| (sum.lane, sum.program, sum.class) == (lane, program, class));
-        if as_before {
-            self.last = next;
-        } else {
-            let place = self.place(lane, program, class, position);
-            self.follow(place);
-        }
+        let place = self.place(lane, program, class, position);
         let cycles = record.range.intersection(range).length();
         counted.add(class.activity(), cycles);
-        let Some(sum) = self.sums.get_mut(self.last) else { return };
+        let Some(sum) = self.sums.get_mut(place) else { return };
         sum.steps += 1;
         sum.cycles = sum.cycles.saturating_add(cycles);
         if cycles > sum.longest {
@@ -248,28 +236,25 @@ impl ProgramCycleCounter {
         class: StepClass,
         position: u64,
     ) -> usize {
-        let fresh = self.sums.len();
-        let place = *self.places.entry((lane, program, class)).or_insert(fresh);
+        let Self { sums, places, recent, .. } = self;
+        let key = (lane, program, class);
+        let fresh = sums.len();
+        let place = recent.find(
+            program,
+            |at| sums.get(at).is_some_and(|sum| (sum.lane, sum.program, sum.class) == key),
+            || Some(*places.entry(key).or_insert(fresh)),
+        );
+        let place = place.unwrap_or(fresh);
         if place == fresh {
             let steps = 0;
             let cycles = Cycles::ZERO;
             let longest = Cycles::ZERO;
-            self.sums.push(PathProgram { lane, program, class, steps, cycles, position, longest });
-            self.followers.push(fresh);
+            sums.push(PathProgram { lane, program, class, steps, cycles, position, longest });
         }
         place
     }
 
-    /// Records that a sum is incremented next.
-    fn follow(&mut self, place: usize) {
-        if let Some(follower) = self.followers.get_mut(self.last) {
-            *follower = place;
-        }
-        self.last = place;
-    }
-
     fn add_to(&mut self, place: usize, steps: u64, cycles: Cycles) {
-        self.follow(place);
         if let Some(sum) = self.sums.get_mut(place) {
             sum.steps += steps;
             sum.cycles = sum.cycles.saturating_add(cycles);

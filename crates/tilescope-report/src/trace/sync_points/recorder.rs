@@ -273,6 +273,38 @@ impl SyncPointRecorder {
         }
     }
 
+    /// Adds consecutive steps of a lane.
+    pub(super) fn push_all(&mut self, lane: LaneIndex, records: &[StepRecord]) {
+        let mut rest = records;
+        while let Some((first, later)) = rest.split_first() {
+            self.push(lane, first);
+            let own = self.sum_own(lane, later);
+            rest = later.get(own..).unwrap_or_default();
+        }
+    }
+
+    /// Adds the first of some steps to the sums of their lane, up to one that may wait for another
+    /// lane. Returns their number.
+    fn sum_own(&mut self, lane: LaneIndex, records: &[StepRecord]) -> usize {
+        if !self.shared.is_empty() || !self.open.is_empty() || self.has_overlaps {
+            return 0;
+        }
+        let lane = &mut self.lanes[lane.0];
+        let mut own = 0;
+        for record in records {
+            let kind = record.class.kind();
+            // Waits that were not recorded are inferred from gaps.
+            let may_wait = !self.is_recorded
+                && (kind == ProgramKind::GlobalExchange || lane.end() < record.range.start);
+            if may_wait || kind == ProgramKind::Sync {
+                break;
+            }
+            lane.take(record);
+            own += 1;
+        }
+        own
+    }
+
     fn watch_overlap(&mut self, lane: LaneIndex, record: &StepRecord, waits: bool) {
         if !self.has_overlaps {
             return;

@@ -96,25 +96,21 @@ impl Replay {
         Self { recorder: SyncPointRecorder::new(programs), lanes }
     }
 
-    fn step(&mut self, store: &TraceStore, at: usize, record: &StepRecord) {
+    fn steps(&mut self, store: &TraceStore, at: usize, records: &[StepRecord]) {
         let Some(known) = self.lanes.get_mut(at) else { return };
-        let lane = match known {
-            Some((lane, steps)) => {
-                *steps += 1;
-                *lane
-            }
+        let (lane, steps) = match known {
+            Some(known) => known,
             None => {
                 let Some(info) = store.lanes.get(at) else { return };
-                let lane = self.recorder.add_lane(info.number());
-                *known = Some((lane, 1));
-                lane
+                known.insert((self.recorder.add_lane(info.number()), 0))
             }
         };
-        self.recorder.push(lane, record);
+        *steps += records.len() as u64;
+        self.recorder.push_all(*lane, records);
     }
 
     /// Number of steps of a lane so far.
-    fn steps(&self, at: usize) -> u64 {
+    fn step_count(&self, at: usize) -> u64 {
         self.lanes.get(at).copied().flatten().map_or(0, |(_, steps)| steps)
     }
 }
@@ -129,7 +125,7 @@ pub(crate) fn make(
 ) -> Result<Vec<BesideCompute>, ReportError> {
     let mut replay = Replay::new(programs, store);
     for_each_step(store, on_steps, |at, record| {
-        replay.step(store, at, record);
+        replay.steps(store, at, std::slice::from_ref(record));
         replay.recorder.complete().try_for_each(&mut keep)
     })?;
     let (blocks, beside) = replay.recorder.finish();
@@ -206,13 +202,18 @@ impl SyncPointComparison {
         Ok(())
     }
 
-    /// Passes the next step of a lane.
-    pub(super) fn step(&mut self, at: usize, record: &StepRecord) -> Result<(), ReportError> {
-        if self.is_recorded {
+    /// Passes the next steps of a lane.
+    pub(super) fn steps(&mut self, at: usize, records: &[StepRecord]) -> Result<(), ReportError> {
+        if !self.is_recorded {
+            self.replay.steps(&self.store, at, records);
+            return self.compare_blocks();
+        }
+        // A hand-over may come before each of them.
+        for record in records {
             self.replay.recorder.end_step_before(record.step);
             self.tell()?;
+            self.replay.steps(&self.store, at, std::slice::from_ref(record));
         }
-        self.replay.step(&self.store, at, record);
         self.compare_blocks()
     }
 
@@ -222,7 +223,7 @@ impl SyncPointComparison {
         while let Some((points, awaited)) = self.recorded.front().copied() {
             let is_there = |place: &LanePlace| {
                 let own = self.places.get(&place.lane);
-                own.map_or(0, |at| self.replay.steps(*at)) == place.behind
+                own.map_or(0, |at| self.replay.step_count(*at)) == place.behind
             };
             let is_next = points == self.replay.recorder.point_count();
             if !is_next || ![awaited.lane, awaited.waiting].iter().all(is_there) {
