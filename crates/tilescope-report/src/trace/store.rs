@@ -259,8 +259,7 @@ impl TraceStore {
         decode: impl FnOnce(&[u8], &StepPredictor) -> Option<T>,
     ) -> Result<T, ReportError> {
         let expected = self.expectations(lane)?;
-        let key = lane.number().chunk_key(chunk);
-        self.decoded(&DETAILS, key, |blob| decode(blob, &expected))
+        self.decoded(&DETAILS, lane.number().chunk_key(chunk), |blob| decode(blob, &expected))
     }
 
     /// Nodes of one block of one level.

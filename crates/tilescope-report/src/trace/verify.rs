@@ -331,10 +331,9 @@ impl<'a> LanePass<'a> {
         if self.has_details {
             let mut details = match self.details.take() {
                 Some(details) => details,
-                None => DetailComparison::new(
-                    &*self.store.expectations(self.info)?,
-                    self.tiles_per_ipu,
-                ),
+                None => {
+                    DetailComparison::new(&*self.store.expectations(self.info)?, self.tiles_per_ipu)
+                }
             };
             let found = self.store.decode_details(self.info, chunk, |blob, expected| {
                 details.find_contradiction(blob, &records, expected)
