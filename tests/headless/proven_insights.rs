@@ -38,6 +38,10 @@ const SPECS: &[ProvenSpec] = &[
     ("mnist_pipeline", &["options.gradient_accumulation=40", "model.precision=mixed"]),
     ("mnist_pipeline", &["options.pipeline_schedule=sequential"]),
     ("mnist_pipeline", &["options.execution=sharded"]),
+    (
+        "mnist_pipeline",
+        &["target.ipus=2", "options.stages=[[\"B1\", \"B2\", \"B3\"], [\"B4\"]]"],
+    ),
     ("io_overlap", &["options.available_memory_proportion=0.05"]),
     (
         "mnist_pipeline",

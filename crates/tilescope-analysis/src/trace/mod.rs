@@ -17,6 +17,7 @@ mod micro_batch;
 mod program_labels;
 mod program_runs;
 mod repeated_marks;
+mod replica_waits;
 mod run_share;
 mod step_details;
 mod tile_work;
@@ -46,6 +47,7 @@ pub use program_runs::{
 };
 pub(crate) use program_runs::{ProgramShare, program_runs_of};
 pub use repeated_marks::{MarkPeriod, MarkPlace, RepeatedMarks};
+pub use replica_waits::{ReplicaWaitRank, ReplicaWaits};
 pub use run_share::{PathWindow, RunShare, Share, ShareWindow, WholeRun};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use tile_work::{TileWorkTimes, rows_of_tile};

@@ -212,8 +212,11 @@ fn grid(
                 Stroke::new(1.0, palette.outline),
             );
             let text = grouped(place as u64);
-            let at = pos2(x, frame.bottom() + 6.0);
-            painter.text(at, Align2::CENTER_TOP, text, font.clone(), palette.weak_text);
+            let text = painter.layout_no_wrap(text, font.clone(), palette.weak_text);
+            // The last number may be wider than the margin right of the graph.
+            let half = text.size().x / 2.0;
+            let middle = x.min(painter.clip_rect().right() - half - 1.0);
+            painter.galley(pos2(middle - half, frame.bottom() + 6.0), text, palette.weak_text);
         }
         place += step;
     }
