@@ -38,10 +38,7 @@ const SPECS: &[ProvenSpec] = &[
     ("mnist_pipeline", &["options.gradient_accumulation=40", "model.precision=mixed"]),
     ("mnist_pipeline", &["options.pipeline_schedule=sequential"]),
     ("mnist_pipeline", &["options.execution=sharded"]),
-    (
-        "mnist_pipeline",
-        &["target.ipus=2", "options.stages=[[\"B1\", \"B2\", \"B3\"], [\"B4\"]]"],
-    ),
+    ("mnist_pipeline", &["target.ipus=2", "options.stages=[[\"B1\", \"B2\", \"B3\"], [\"B4\"]]"]),
     ("io_overlap", &["options.available_memory_proportion=0.05"]),
     (
         "mnist_pipeline",
@@ -252,8 +249,9 @@ fn first_proposal_gains(spec: &ProvenSpec, all: &[Tried]) {
     };
     let rule = first["rule"].as_str().expect("a name");
     let changes = changes_text(first);
-    let mut tried =
-        all.iter().filter(|tried| tried.spec == name && tried.rule == rule && tried.changes == changes);
+    let mut tried = all
+        .iter()
+        .filter(|tried| tried.spec == name && tried.rule == rule && tried.changes == changes);
     let gain = tried.next().and_then(|tried| tried.gain);
     assert!(gain.is_some_and(|gain| gain >= 0.005), "{name}: {rule}: {changes} gains {gain:?}");
 }

@@ -5,6 +5,7 @@ use crate::gui_support::{Window, click_at, opened_window, press, press_role, say
 use crate::marks::{lane, marks, trace};
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Rect, Vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::OpenReport;
 use tilescope_report::units::{
@@ -140,8 +141,7 @@ fn value(window: &Window, name: &str) -> String {
 /// others.
 #[test]
 fn many_replicas_are_small_multiples() {
-    let mut window =
-        opened_window(differing_of(16), "execution-trace", Vec2::new(1300.0, 1000.0));
+    let mut window = opened_window(differing_of(16), "execution-trace", Vec2::new(1300.0, 1000.0));
     assert!(press_role(&mut window, Role::Button, "Unfold replicas"));
     settle(&mut window);
     assert!(says(&window, "all are shown"));

@@ -42,15 +42,16 @@ pub(super) const PARTS: [(&str, &str); 14] = [
     (
         "RAMPS",
         "SELECT ((SELECT sum(end_cycle - first_cycle) FROM marks WHERE kind = 'phase')
-           - (SELECT gradient_accumulation * device_iterations FROM batching) * min(
-             (SELECT avg(end_cycle - first_cycle) FROM marks s WHERE kind = 'slot' AND EXISTS (
-               SELECT 1 FROM marks WHERE MAIN AND first_cycle < s.end_cycle
-               AND end_cycle > s.first_cycle)),
-             (SELECT sum(last - first) * 1.0 / sum(slots - 1) FROM (
-               SELECT min(s.first_cycle) first, max(s.first_cycle) last, count(*) slots
-               FROM marks p JOIN marks s ON s.kind = 'slot' AND s.first_cycle >= p.first_cycle
-                 AND s.first_cycle < p.end_cycle
-               WHERE p.kind = 'phase' AND p.label NOT LIKE 'ramp%' GROUP BY p.id)))) / RUN",
+           - (SELECT gradient_accumulation * device_iterations FROM batching) * (
+             SELECT min(pace) FROM (
+               SELECT avg(end_cycle - first_cycle) pace FROM marks s WHERE kind = 'slot' AND EXISTS (
+                 SELECT 1 FROM marks WHERE MAIN AND first_cycle < s.end_cycle
+                 AND end_cycle > s.first_cycle)
+               UNION ALL SELECT sum(last - first) * 1.0 / sum(slots - 1) FROM (
+                 SELECT min(s.first_cycle) first, max(s.first_cycle) last, count(*) slots
+                 FROM marks p JOIN marks s ON s.kind = 'slot' AND s.first_cycle >= p.first_cycle
+                   AND s.first_cycle < p.end_cycle
+                 WHERE p.kind = 'phase' AND p.label NOT LIKE 'ramp%' GROUP BY p.id)))) / RUN",
     ),
     (
         "JOINED",

@@ -88,7 +88,9 @@ impl SavedMemory {
         };
         let gaps = match self.gain - self.without_gaps {
             gaps if gaps < SHOWN_GAPS => String::new(),
-            gaps => format!(" The upper bound includes gaps between variables ({}).", percent(gaps)),
+            gaps => {
+                format!(" The upper bound includes gaps between variables ({}).", percent(gaps))
+            }
         };
         InsightFinding {
             sentence: format!(

@@ -49,7 +49,8 @@ fn tiles_text(tiles: TileRange) -> String {
 /// name, and have nothing to be grouped by.
 pub fn regions(mapping: &SubjectTileMapping, addresses: bool) -> DataTable {
     let first = mapping.regions.first();
-    let is_one = mapping.regions.iter().all(|of| Some(&of.variable) == first.map(|of| &of.variable));
+    let is_one =
+        mapping.regions.iter().all(|of| Some(&of.variable) == first.map(|of| &of.variable));
     let table = table! { &mapping.regions, |region|
         short "Tiles" => tiles_text(region.tiles);
         operation "Variable" => &region.variable;

@@ -7,8 +7,8 @@ use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::mechanism_links::mechanism_link_ui;
 use egui::epaint::RectShape;
 use egui::{
-    Color32, CornerRadius, Frame, Label, Margin, Rect, RichText, Sense, Shape, Stroke, StrokeKind, Ui,
-    Vec2, vec2,
+    Color32, CornerRadius, Frame, Label, Margin, Rect, RichText, Sense, Shape, Stroke, StrokeKind,
+    Ui, Vec2, vec2,
 };
 use tilescope_analysis::insights::{
     InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, TriedProposal,
@@ -45,7 +45,8 @@ pub(super) fn findings_ui<'a>(
             for ((number, finding), ui) in (start..).zip(row.iter().copied()).zip(&mut *columns) {
                 let ground = ui.painter().add(Shape::Noop);
                 // Columns justify their text, which tears long names apart.
-                let card = ui.push_id(number, |ui| ui.vertical(|ui| finding_ui(ui, finding, number)));
+                let card =
+                    ui.push_id(number, |ui| ui.vertical(|ui| finding_ui(ui, finding, number)));
                 clicked = card.inner.inner.or(clicked);
                 grounds.push((ground, card.inner.response.rect, edge_colour(ui, finding)));
             }

@@ -118,8 +118,7 @@ impl ReportView for TileMappingView {
             empty_state_ui(ui, heading, sentence);
             return measured_tiles_ui(ui, context);
         }
-        let listed =
-            context.ask(ui, &mut self.listed, &kind, |report, kind| listed(report, *kind));
+        let listed = context.ask(ui, &mut self.listed, &kind, |report, kind| listed(report, *kind));
         listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| self.panels_ui(ui, context, listed));
     }
 

@@ -92,9 +92,8 @@ impl ReportView for TopicsView {
         } else {
             ("topic table below facts", (ui.available_height() - FACTS).max(100.0))
         };
-        self.panel = self
-            .panel
-            .ui(ui, name, (height, LOW), |ui, open| self.table_ui(ui, context, *open));
+        self.panel =
+            self.panel.ui(ui, name, (height, LOW), |ui, open| self.table_ui(ui, context, *open));
         central_ui(ui, |ui| self.page_ui(ui, context, topic));
     }
 }

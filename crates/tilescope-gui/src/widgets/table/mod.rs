@@ -11,13 +11,13 @@ use super::{choice_ui, hint_ui, neighbour, open_choice, search_ui};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
+use column_widths::ColumnWidths;
 use egui::accesskit::Role;
 use egui::{
     Align, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui, WidgetInfo,
     vec2,
 };
 use egui_extras::{Column as Width, TableBuilder};
-use column_widths::ColumnWidths;
 use row_menu::{RowMenu, RowMenuChoice};
 use row_order::{ShownGroup, TableLine, TableQuestion, TableRowOrder, order};
 use serde::{Deserialize, Serialize};

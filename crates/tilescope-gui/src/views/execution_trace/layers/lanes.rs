@@ -349,8 +349,12 @@ impl TracePainter<'_> {
         let name = band.name();
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
         match (band.name_at, block.name) {
-            (Some(at), LaneName::Replica { height }) => self.replica_name(&painter, block, at, height),
-            (Some(at), _) => drop(painter.text(at, Align2::RIGHT_TOP, &name, font, self.palette.text)),
+            (Some(at), LaneName::Replica { height }) => {
+                self.replica_name(&painter, block, at, height)
+            }
+            (Some(at), _) => {
+                drop(painter.text(at, Align2::RIGHT_TOP, &name, font, self.palette.text))
+            }
             (None, _) => {}
         }
         for (at, text) in group_names(layout, block) {
