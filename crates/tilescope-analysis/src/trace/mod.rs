@@ -27,7 +27,7 @@ mod window_totals;
 
 pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows, first_consumer};
 pub use host_lane::{HostActivity, host_lane};
-pub use lane_items::{LaneItem, LaneItemKind, LaneItemList};
+pub use lane_items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
 pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
 pub use lane_shares::{LaneShares, ShareColumn, lane_shares, narrow_step_cycles};
 pub use link_traffic::{LinkColumn, LinkTraffic, link_traffic};

@@ -8,9 +8,16 @@
 use super::bar_colours::{colour, matches};
 use crate::theme::{ThemePalette, mix};
 use egui::{Color32, ColorImage};
-use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneItemList, ProgramLabels};
+use std::ops::Range;
+use tilescope_analysis::trace::{
+    LaneItem, LaneItemKind, LaneItemList, ProgramLabels, StepGroupTotals,
+};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 
+/// The smallest height in pixels of a bar with a strip of its shares.
+const LEAST_STRIPED: usize = 10;
+/// The smallest share of a second activity that is worth a strip.
+const LEAST_SECOND: f64 = 0.005;
 /// The smallest visible share of a column for a narrow bar.
 const LEAST_COVER: f32 = 0.25;
 /// The share of the lane's colour in bars that do not match the filter.
@@ -154,6 +161,46 @@ impl BarRasterizer<'_> {
             if from < end {
                 self.image.pixels[start + from..start + end].fill(pixel);
             }
+        }
+        if let LaneItemKind::Operation(_, sums) = &item.kind
+            && height >= LEAST_STRIPED
+            // A bar outside the filter is pale.
+            && colour == self.palette.activity(sums.activity())
+        {
+            let strip = (height / 6).max(2);
+            self.shares(sums, item.range, (left, right, to), top + height - strip..top + height);
+        }
+    }
+
+    /// Fills the strip at the foot of a grouped bar with the shares of its activities, which have the
+    /// colour of the longest otherwise. Syncs between its steps are the rest.
+    fn shares(
+        self,
+        sums: &StepGroupTotals,
+        range: CycleRange,
+        (left, right, to): (f64, f64, usize),
+        rows: Range<usize>,
+    ) {
+        let all = range.length().max(Cycles(1)).as_f64();
+        let main = sums.cycles()[sums.activity()].as_f64() / all;
+        if main > 1.0 - LEAST_SECOND {
+            return;
+        }
+        let ends = to.min(self.fill.width);
+        let column = |share: f64| {
+            let x = left + (right - left) * share.min(1.0);
+            (x.round().max(0.0) as usize).min(ends)
+        };
+        let parts = sums.cycles().iter().map(|(of, cycles)| (self.palette.activity(of), cycles));
+        let rest = range.length().saturating_sub(sums.cycles().total());
+        let mut before = 0.0;
+        for (colour, cycles) in parts.chain([(self.palette.internal_sync, rest)]) {
+            let after = before + cycles.as_f64() / all;
+            for y in rows.clone() {
+                let start = y * self.fill.width;
+                self.image.pixels[start + column(before)..start + column(after)].fill(colour);
+            }
+            before = after;
         }
     }
 }

@@ -348,14 +348,10 @@ impl TracePainter<'_> {
         let painter = self.ui.painter_at(gutter);
         let name = band.name();
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
-        match (band.name_at, block.name) {
-            (Some(at), LaneName::Replica { height }) => {
-                self.replica_name(&painter, block, at, height)
-            }
-            (Some(at), _) => {
-                drop(painter.text(at, Align2::RIGHT_TOP, &name, font, self.palette.text))
-            }
-            (None, _) => {}
+        if let (Some(at), LaneName::Replica { height }) = (band.name_at, block.name) {
+            self.replica_name(&painter, block, at, height);
+        } else if let Some(at) = band.name_at {
+            painter.text(at, Align2::RIGHT_TOP, &name, font, self.palette.text);
         }
         for (at, text) in group_names(layout, block) {
             let small = FontId::proportional(text_size::CAPTION);
