@@ -234,8 +234,14 @@ fn a_link_to_an_operation_shows_its_tiles() {
     let name = window.state().report.operations().expect("reads")[id.index()].name.clone();
     let context = window.ctx.clone();
     let at = format!("tilescope:?view=tile-mapping&select.operation={}", id.0);
-    window.state_mut().app.open_at(&context, None, None, Some(&at));
-    settle(&mut window);
+    let path = window.state().app.session().page().expect("a page").opened().path.clone();
+    window.state_mut().app.open_at(&context, Some(&path), None, Some(&at));
+    for _ in 0..200 {
+        settle(&mut window);
+        if window.state().app.session().selection().operation.is_some() {
+            break;
+        }
+    }
     assert_eq!(window.state().app.session().selection().operation, Some(id));
     assert!(says(&window, &name), "{name}");
     let map = window.get_by_role_and_label(Role::ComboBox, "Map");

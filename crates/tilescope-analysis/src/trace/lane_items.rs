@@ -1,6 +1,8 @@
 //! The bars of a lane, with their contents and labels.
 
 use super::program_labels::{NameTreeNodeId, ProgramLabels};
+use std::cmp::Reverse;
+use std::ops::RangeInclusive;
 use tilescope_report::StepActivity;
 use tilescope_report::trace::{LaneSpan, LaneStep, PerActivity, StepTotals};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId, ReplicaIpu, StepId};
@@ -177,9 +179,15 @@ pub struct LaneItemList {
 }
 
 impl LaneItemList {
-    /// The bar of `row` that covers `cycle`; bars of full height count in every row.
-    pub fn hit(&self, row: u32, cycle: Cycles, slack: Cycles) -> Option<&LaneItem> {
-        let in_row = self.items.iter().filter(|item| item.row == row || item.full_height);
+    /// The bar in one of `rows` that covers `cycle`, the lowest one; bars of full height count in
+    /// every row.
+    pub fn hit(
+        &self,
+        rows: RangeInclusive<u32>,
+        cycle: Cycles,
+        slack: Cycles,
+    ) -> Option<&LaneItem> {
+        let in_row = self.items.iter().filter(|item| rows.contains(&item.row) || item.full_height);
         let near = in_row.filter(|item| {
             item.range.start <= cycle.saturating_add(slack)
                 && cycle < item.range.end.max(item.range.start + Cycles(1)).saturating_add(slack)
@@ -187,7 +195,7 @@ impl LaneItemList {
         near.min_by_key(|item| {
             let middle = item.range.start + item.range.length() / 2;
             let inside = item.range.start <= cycle && cycle < item.range.end;
-            (!inside, middle.abs_diff(cycle))
+            (!inside, Reverse(item.row), middle.abs_diff(cycle))
         })
     }
 }

@@ -390,11 +390,11 @@ impl TracePainter<'_> {
         };
         let small = FontId::proportional(text_size::CAPTION);
         let words = format!("{word} {:.0} %", wait * 100.0);
-        let left = pos2(name.left() - spacing::S, name.center().y);
+        let left = pos2(name.left() - spacing::XS, name.center().y);
         painter.text(left, Align2::RIGHT_CENTER, words, small, colour);
         if rank != ReplicaWaitRank::Usual {
             let top = self.layout.top(block);
-            let corner = pos2(self.layout.regions.gutter().left() + 2.0, top);
+            let corner = pos2(self.layout.regions.gutter().right() - 6.0, top);
             let mark = Rect::from_min_size(corner, vec2(3.0, height));
             painter.rect_filled(mark, CornerRadius::same(1), colour);
         }
@@ -515,7 +515,10 @@ pub(crate) fn hit<'a>(
         None => {
             // Points converted to cycles: a narrow bar is equally easy to hit at any zoom.
             let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
-            let item = lane.hit(row, cycle, slack)?;
+            // In the last row, deeper bars are painted over the others.
+            let is_last = block.rows.get(index).is_some_and(|rows| row + 1 >= *rows);
+            let rows = row..=if is_last { u32::MAX } else { row };
+            let item = lane.hit(rows, cycle, slack)?;
             let LaneItem { row, range, full_height, .. } = *item;
             let position = BarPosition { sub_lane: index, row, range, full_height };
             (LaneHitTarget::Bar(item), position)

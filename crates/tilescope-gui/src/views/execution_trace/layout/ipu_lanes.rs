@@ -30,9 +30,9 @@ const LEAST_IPU_GAP: f32 = 1.0;
 /// The gap between replicas.
 const REPLICA_GAP: f32 = 6.0;
 /// The gap between replicas with thin lanes.
-const STRIP_GAP: f32 = 4.0;
+const STRIP_GAP: f32 = 2.0;
 /// The smallest height of a replica with thin lanes: that of its name.
-const LEAST_STRIP: f32 = 18.0;
+const LEAST_STRIP: f32 = 16.0;
 /// The largest height of a replica with thin lanes.
 const MOST_STRIP: f32 = 48.0;
 /// The smallest height of a thin lane.
