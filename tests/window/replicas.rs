@@ -185,6 +185,20 @@ fn a_click_on_another_replica_shows_its_activity() {
     assert!(says(&window, "0, 1 (fast host)") && says(&window, "0 - 900"));
 }
 
+/// Summary shows which process of which host serves each replica.
+#[test]
+fn hosts_and_their_processes_are_drawn() {
+    let sets = ["options.device_iterations=1", "options.replication_factor=4"];
+    let instances = "options.num_instances=2";
+    let directory = crate::tour::simulated("mnist_pipeline", &[sets[0], sets[1], instances]);
+    let opened = OpenReport::read(directory.path()).unwrap();
+    let window = opened_window(opened, "summary", Vec2::new(1300.0, 2400.0));
+    for words in ["Host 0", "Instance 0", "replicas 0 - 1", "Instance 1", "replicas 2 - 3"] {
+        assert!(says(&window, words), "{words}");
+    }
+    assert!(!says(&window, "Host 1") && !says(&window, "Instance 2"));
+}
+
 /// The figures are those of each class, named by its first replica.
 #[test]
 fn totals_are_per_replica_class() {

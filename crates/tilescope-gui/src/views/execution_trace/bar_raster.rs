@@ -167,7 +167,7 @@ impl BarRasterizer<'_> {
             // A bar outside the filter is pale.
             && colour == self.palette.activity(sums.activity())
         {
-            let strip = (height / 6).max(2);
+            let strip = (height / 4).max(3);
             self.shares(sums, item.range, (left, right, to), top + height - strip..top + height);
         }
     }

@@ -2,13 +2,17 @@
 
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
-use egui::{CornerRadius, Frame, Margin, RichText, Stroke, Ui};
+use egui::{CornerRadius, Frame, Margin, RichText, Stroke, Ui, Vec2};
 use std::ops::Range;
 use tilescope_analysis::replicas::ReplicaOverview;
 use tilescope_report::units::grouped;
 
 /// The largest number of processes in the picture.
 const MOST_INSTANCES: u32 = 12;
+/// The width of the box of a process.
+const INSTANCE: f32 = 112.0;
+/// The margin of a box at the left and right.
+const MARGIN: f32 = 8.0;
 
 /// A process of a host, and the replicas that it serves.
 #[derive(Debug, PartialEq)]
@@ -38,11 +42,14 @@ pub(super) fn instances_ui(ui: &mut Ui, of: &ReplicaOverview) {
     for host in shown.chunk_by(|a, b| a.host == b.host) {
         let Some(first) = host.first() else { continue };
         box_ui(ui, |ui| {
-            ui.label(strong(format!("Host {}", first.host)).size(text_size::SMALL));
-            ui.horizontal_wrapped(|ui| {
-                ui.spacing_mut().item_spacing = egui::Vec2::splat(spacing::XS);
-                for instance in host {
-                    box_ui(ui, |ui| instance_ui(ui, instance));
+            ui.vertical(|ui| {
+                ui.spacing_mut().item_spacing = Vec2::splat(spacing::XS);
+                ui.label(strong(format!("Host {}", first.host)).size(text_size::SMALL));
+                let across = (ui.available_width() / (INSTANCE + spacing::XS)) as usize;
+                for row in host.chunks(across.max(1)) {
+                    ui.horizontal(|ui| {
+                        row.iter().for_each(|instance| box_ui(ui, |ui| instance_ui(ui, instance)));
+                    });
                 }
             });
         });
@@ -62,6 +69,7 @@ fn instance_ui(ui: &mut Ui, instance: &HostInstance) {
         _ => format!("replicas {start} - {}", end - 1),
     };
     ui.vertical(|ui| {
+        ui.set_width(INSTANCE - 2.0 * MARGIN);
         ui.label(RichText::new(format!("Instance {}", instance.number)).size(text_size::SMALL));
         ui.label(RichText::new(replicas).weak().size(text_size::SMALL));
     });
@@ -73,7 +81,7 @@ fn box_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
         .fill(palette.raised)
         .stroke(Stroke::new(1.0, palette.outline))
         .corner_radius(CornerRadius::same(4))
-        .inner_margin(Margin::symmetric(8, 5));
+        .inner_margin(Margin::symmetric(MARGIN as i8, 5));
     frame.show(ui, contents);
 }
 

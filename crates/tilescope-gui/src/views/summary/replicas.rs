@@ -81,7 +81,10 @@ fn joins_sides(groups: &SyncGroupMembers) -> bool {
 /// `4 identical replicas. Figures and lanes show one of them.`
 fn alike(of: &ReplicaOverview) -> String {
     let replicas = grouped(of.target.replicas.into());
-    let who = || held_up(&of.waits).map_or(String::new(), |who| format!(" {who}."));
+    let who = || {
+        let words = held_up(&of.waits).unwrap_or_default();
+        words.strip_prefix("last: ").map_or_else(String::new, |who| format!(" Last: {who}."))
+    };
     if let Some(differ) = sentence(&of.classes) {
         return format!(
             "{differ}. The execution trace has lanes for each class; other figures are those of \
