@@ -300,3 +300,53 @@ impl NarrowBarColumns {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::LIGHT;
+    use tilescope_analysis::trace::{TraceLaneStyle, TraceStepGrouping, lane_items};
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::ReplicaIpu;
+    use tilescope_report::{ProgramKind, Report};
+
+    /// An operation of 60 cycles of exchange and 40 of compute, whose longest step is the exchange.
+    fn grouped(row_height: usize) -> ColorImage {
+        let mut builder = ReportBuilder::new(1, 4);
+        let exchange = builder.exchange("cs0_conv/Convolve/ExchangePre", 8);
+        let convolve = builder.compute("conv/Convolve", 40);
+        builder.root(ProgramKind::Sequence, "main", &[exchange, convolve]);
+        builder.run(exchange, 0..60).run(convolve, 60..100);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let trace = report.trace().unwrap().unwrap();
+        let labels = ProgramLabels::new(&report.programs().unwrap());
+        let grouping = TraceStepGrouping { executions: true, syncs: true };
+        let window = CycleRange::new(Cycles(0), Cycles(100));
+        let looks = (TraceLaneStyle::Flat, grouping);
+        let lane = (ReplicaIpu::default(), 0);
+        let lane = lane_items(&trace, &labels, lane, window, 100, looks).unwrap();
+        assert!(matches!(lane.items[..], [LaneItem { kind: LaneItemKind::Operation(..), .. }]));
+        let fill = BarRasterLayout {
+            window,
+            width: 100,
+            row_height,
+            rows: vec![1],
+            gap: 0,
+            tile_balance: false,
+        };
+        raster(&[lane], &labels, &fill, &BarFilter::default(), &LIGHT)
+    }
+
+    #[test]
+    fn a_grouped_bar_shows_its_shares_at_its_foot() {
+        let image = grouped(21);
+        let pixel = |x: usize, y: usize| image.pixels[y * 100 + x];
+        assert_eq!([pixel(10, 5), pixel(90, 5)], [LIGHT.internal_exchange; 2], "the longest step");
+        assert_eq!(pixel(10, 18), LIGHT.compute, "compute comes first");
+        assert_eq!(pixel(38, 18), LIGHT.compute);
+        assert_eq!([pixel(42, 18), pixel(90, 18)], [LIGHT.internal_exchange; 2]);
+        let low = grouped(8);
+        assert!(low.pixels[..700].iter().all(|pixel| *pixel != LIGHT.compute), "no room");
+    }
+}

@@ -261,7 +261,7 @@ impl TableState {
             0 => text,
             groups => format!("{} groups, {text}", grouped(groups as u64)),
         };
-        ui.weak(text);
+        ui.add(Label::new(RichText::new(text).weak()).truncate());
     }
 }
 
