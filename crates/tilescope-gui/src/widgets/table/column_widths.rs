@@ -32,6 +32,8 @@ pub(super) struct ColumnWidths {
     pub each: Vec<f32>,
     /// The width of the column of shares; 0 without one.
     pub share: f32,
+    /// The columns from left to right.
+    pub shown: Vec<usize>,
 }
 
 impl ColumnWidths {
@@ -44,9 +46,13 @@ impl ColumnWidths {
             each.push(least_width(ui, (column, words), widest.as_ref()));
         }
         let share = if order.shares.is_some() { SHARE_WIDTH } else { 0.0 };
-        let mut widths = Self { each, share };
+        let shown = (0..each.len()).collect();
+        let mut widths = Self { each, share, shown };
         if !order.groups.is_empty() {
             widths.widen_groups(table, room);
+        }
+        if widths.total() > room {
+            widths.shown = numbers_first(table);
         }
         widths
     }
@@ -75,6 +81,15 @@ impl ColumnWidths {
         let more = if -spare > missing { missing } else { spare.clamp(0.0, missing) };
         self.each[label] = (self.each[label] + more).max(LEAST_GROUP_WIDTH);
     }
+}
+
+/// The columns of a table that scrolls: its names, then numbers, which it is sorted by, then other
+/// words.
+fn numbers_first(table: &DataTable) -> Vec<usize> {
+    let name = table.name_column();
+    let mut columns: Vec<usize> = (0..table.columns.len()).collect();
+    columns.sort_by_key(|at| (*at != name, is_wide(&table.columns[*at])));
+    columns
 }
 
 /// Reduces a width by `wanted`, down to `least`. Returns the reduction.
@@ -123,6 +138,18 @@ fn least_width(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_a_table_that_scrolls_are_beside_its_names() {
+        let columns = vec![
+            TableColumn::text("Kind"),
+            TableColumn::operation("Operation"),
+            TableColumn::short("IPU"),
+            TableColumn::number("Cycles"),
+            TableColumn::bytes("Memory"),
+        ];
+        assert_eq!(numbers_first(&DataTable::new(columns, Vec::new())), [1, 3, 4, 0, 2]);
+    }
 
     #[test]
     fn a_width_gives_no_more_than_it_has() {

@@ -288,7 +288,9 @@ fn rows_ui(
     let across = Layout::left_to_right(Align::Center);
     let mut builder = builder.sense(sense).cell_layout(across);
     let name = table.name_column();
-    for (at, (column, width)) in table.columns.iter().zip(&widths.each).enumerate() {
+    for at in widths.shown.iter().copied() {
+        let column = &table.columns[at];
+        let width = &widths.each[at];
         builder = builder.column(match (is_wide(column), column.short) {
             (true, true) => Width::exact(*width).clip(true),
             (true, false) => Width::remainder().at_least(*width).clip(true),
@@ -305,8 +307,8 @@ fn rows_ui(
     // Text that can be selected takes the clicks that are to choose its row.
     let selectable = !reacts;
     let header = builder.header(26.0, |mut row| {
-        for (index, column) in table.columns.iter().enumerate() {
-            row.col(|ui| header_ui(ui, column, index, sorted, sort));
+        for index in widths.shown.iter().copied() {
+            row.col(|ui| header_ui(ui, &table.columns[index], index, sorted, sort));
             if let Some((of, _)) = order.shares.as_ref().filter(|_| index == name) {
                 row.col(|ui| share_header_ui(ui, &table.columns[*of]));
             }
@@ -316,9 +318,10 @@ fn rows_ui(
         body.rows(ROW_HEIGHT, order.lines.len() + totals, |mut row| {
             let index = row.index();
             if totals == 1 && index == 0 {
-                for (index, (column, sum)) in table.columns.iter().zip(&order.sums).enumerate() {
-                    let words: TableCell = if index == 0 { "Total" } else { "" }.into();
-                    let sum = sum.as_ref().unwrap_or(&words);
+                for (place, index) in widths.shown.iter().copied().enumerate() {
+                    let column = &table.columns[index];
+                    let words: TableCell = if place == 0 { "Total" } else { "" }.into();
+                    let sum = order.sums[index].as_ref().unwrap_or(&words);
                     row.col(|ui| {
                         let text = strong(sum.text_in(numbers(ui)));
                         cell_ui(ui, column, (sum, text), selectable);
@@ -349,7 +352,8 @@ fn rows_ui(
             let chosen = choice.chosen.is_some_and(|chosen| chosen.iter().any(is_chosen));
             row.set_selected(chosen);
             let mut pointed: Option<Response> = None;
-            for (at, (column, cell)) in table.columns.iter().zip(cells).enumerate() {
+            for at in widths.shown.iter().copied() {
+                let (column, cell) = (&table.columns[at], &cells[at]);
                 let zero = matches!(cell, TableCell::Bytes(Bytes::ZERO) | TableCell::Count(0));
                 row.col(|ui| match group.filter(|_| at == name) {
                     Some(shown) => group_name_ui(ui, shown),
