@@ -87,9 +87,9 @@ pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
     let rings = report.replica_rings()?;
     let links = replica_links(report)?;
     let options: BTreeMap<String, String> = report.options()?.into_iter().collect();
-    let number = |key| options.get(key).and_then(|value: &String| value.parse().ok());
-    let instances = number("options.num_instances").filter(|count| *count > 0);
-    let hosts = number("options.num_hosts").unwrap_or(1).max(1);
+    let instances: Option<u32> =
+        options.get("options.num_instances").and_then(|count| count.parse().ok());
+    let hosts: Option<u32> = options.get("options.num_hosts").and_then(|count| count.parse().ok());
     Ok(ReplicaOverview {
         groups,
         collectives,
@@ -97,8 +97,8 @@ pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
         links,
         alike,
         classes,
-        instances,
-        hosts,
+        instances: instances.filter(|count| *count > 0),
+        hosts: hosts.unwrap_or(1),
         waits,
         target,
     })

@@ -187,7 +187,7 @@ impl BarRasterizer<'_> {
             return;
         }
         let ends = to.min(self.fill.width);
-        let column = |share: f64| {
+        let to_column = |share: f64| {
             let x = left + (right - left) * share.min(1.0);
             (x.round().max(0.0) as usize).min(ends)
         };
@@ -198,7 +198,7 @@ impl BarRasterizer<'_> {
             let after = before + cycles.as_f64() / all;
             for y in rows.clone() {
                 let start = y * self.fill.width;
-                self.image.pixels[start + column(before)..start + column(after)].fill(colour);
+                self.image.pixels[start + to_column(before)..start + to_column(after)].fill(colour);
             }
             before = after;
         }

@@ -26,12 +26,12 @@ struct HostInstance {
 fn instances(replicas: u32, instances: u32, hosts: u32) -> Option<Vec<HostInstance>> {
     let each = replicas.checked_div(instances).filter(|each| each * instances == replicas)?;
     let per_host = instances.checked_div(hosts).filter(|of| *of > 0 && of * hosts == instances)?;
-    let instance = |number: u32| HostInstance {
-        host: number / per_host,
-        number,
-        replicas: number * each..(number + 1) * each,
-    };
-    Some((0..instances).map(instance).collect())
+    let mut all = Vec::new();
+    for number in 0..instances {
+        let replicas = number * each..(number + 1) * each;
+        all.push(HostInstance { host: number / per_host, number, replicas });
+    }
+    Some(all)
 }
 
 /// Shows the picture, if the report states the processes.

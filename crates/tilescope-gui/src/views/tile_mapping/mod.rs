@@ -370,17 +370,21 @@ impl TileMappingView {
                     let numbers = numbers(ui);
                     let shown = facts(&balance, &|value| unit.short(value, numbers));
                     // All digits are written only for a pointer or a screen reader.
-                    let exact = |at: usize| {
+                    let write_exact = |at: usize| {
                         let all = facts(&balance, &|value| unit.exact(value));
                         all.into_iter().nth(at).map_or_else(String::new, |(_, value, _)| value)
                     };
                     for (at, (name, value, hint)) in shown.into_iter().enumerate() {
                         let label = ui.label(weak_text(format!("{name} {value}")));
                         label.widget_info(|| {
-                            WidgetInfo::labeled(Role::Label, true, format!("{name} {}", exact(at)))
+                            WidgetInfo::labeled(
+                                Role::Label,
+                                true,
+                                format!("{name} {}", write_exact(at)),
+                            )
                         });
                         label.on_hover_ui(|ui| {
-                            ui.label(format!("{}. {hint}", exact(at)));
+                            ui.label(format!("{}. {hint}", write_exact(at)));
                         });
                     }
                 });

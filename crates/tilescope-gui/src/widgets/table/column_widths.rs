@@ -18,8 +18,10 @@ const SHORT_WIDTH: f32 = 72.0;
 const MOST_SHORT_WIDTH: f32 = 132.0;
 /// The width of the labels of groups, if there is room or the table scrolls.
 const GROUP_WIDTH: f32 = 300.0;
+/// The width of the labels of groups for which bars and other words give way.
+const WANTED_GROUP_WIDTH: f32 = 200.0;
 /// The smallest width of the labels of groups: they differ at their ends.
-const LEAST_GROUP_WIDTH: f32 = 200.0;
+const LEAST_GROUP_WIDTH: f32 = 170.0;
 /// The width of the bars of shares, with their number.
 const SHARE_WIDTH: f32 = 136.0;
 /// The same if labels of groups lack room.
@@ -66,7 +68,8 @@ impl ColumnWidths {
     /// Gives the labels of groups the room that is left, and some of that of bars and other words.
     fn widen_groups(&mut self, table: &DataTable, room: f32) {
         let label = table.name_column();
-        let mut lacking = LEAST_GROUP_WIDTH - self.each[label] - (room - self.total()).max(0.0);
+        self.each[label] = self.each[label].min(LEAST_GROUP_WIDTH);
+        let mut lacking = WANTED_GROUP_WIDTH - self.each[label] - (room - self.total()).max(0.0);
         if self.share > 0.0 {
             lacking -= give(&mut self.share, LEAST_SHARE_WIDTH, lacking);
         }
