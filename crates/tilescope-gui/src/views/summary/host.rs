@@ -75,7 +75,7 @@ fn joined(waits: &[ReplicaWaitSummary]) -> Vec<ReplicaWaitSummary> {
             {
                 last.replicas += wait.replicas;
             }
-            _ => joined.push(wait.clone()),
+            _ => joined.push(*wait),
         }
     }
     joined
