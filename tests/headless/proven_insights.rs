@@ -38,6 +38,7 @@ const SPECS: &[ProvenSpec] = &[
     ("mnist_pipeline", &["options.gradient_accumulation=40", "model.precision=mixed"]),
     ("mnist_pipeline", &["options.pipeline_schedule=sequential"]),
     ("mnist_pipeline", &["options.execution=sharded"]),
+    ("mnist_pipeline", &["target.ipus=2", "options.stages=[[\"B1\", \"B2\", \"B3\"], [\"B4\"]]"]),
     ("io_overlap", &["options.available_memory_proportion=0.05"]),
     (
         "mnist_pipeline",
@@ -116,9 +117,9 @@ fn changes_text(finding: &Value) -> String {
 }
 
 /// Tries the proposals of a spec, in the order of the output.
-fn proven((spec, changed): &ProvenSpec) -> Vec<Tried> {
-    let mut arguments = vec!["insights", spec, "--prove", "--json"];
-    arguments.extend(changed.iter().flat_map(|change| ["--set", change]));
+fn proven(proven: &ProvenSpec) -> Vec<Tried> {
+    let (spec, changed) = proven;
+    let arguments = [arguments(proven), vec!["--prove"]].concat();
     let output = tilescope(&arguments);
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
     let found: Vec<Value> = serde_json::from_str(&stdout(&output)).expect("a list");
@@ -218,14 +219,41 @@ fn table_of_keys() -> String {
     lines.join("\n")
 }
 
-/// The number of gains within 0.5 and 1.1 of their claims, among those shown, and the rank
-/// correlation of claims and gains.
+/// The number of gains within 0.5 and 1.1 of their claims, the number of all proposals that ran, and
+/// the rank correlation of claims and gains.
 fn near_their_claims(all: &[Tried]) -> (usize, usize, f64) {
-    let shown = |tried: &Tried| Some((tried.claim, tried.gain.filter(|gain| *gain >= 0.005)?));
-    let shown: Vec<(f64, f64)> = all.iter().filter_map(shown).collect();
+    let shown: Vec<(f64, f64)> =
+        all.iter().filter_map(|tried| Some((tried.claim, tried.gain?))).collect();
     let close = shown.iter().filter(|(claim, gain)| (0.5..=1.1).contains(&(gain / claim))).count();
     let (claims, gains): (Vec<f64>, Vec<f64>) = shown.iter().copied().unzip();
     (close, shown.len(), rank_correlation(&claims, &gains))
+}
+
+/// The arguments of `insights` for a spec, without `--prove`.
+fn arguments((spec, changed): &ProvenSpec) -> Vec<&'static str> {
+    let mut arguments = vec!["insights", *spec, "--json"];
+    arguments.extend(changed.iter().flat_map(|change| ["--set", *change]));
+    arguments
+}
+
+/// Checks that the first proposal for a program that fits gains time, as listed before anything is
+/// tried.
+fn first_proposal_gains(spec: &ProvenSpec, all: &[Tried]) {
+    let output = tilescope(&arguments(spec));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Vec<Value> = serde_json::from_str(&stdout(&output)).expect("a list");
+    let name = [&[spec.0], spec.1].concat().join(" ");
+    let of_time = found.iter().filter(|finding| finding["subject"] == "time");
+    let Some(first) = of_time.into_iter().find(|finding| finding["changes"].is_object()) else {
+        return;
+    };
+    let rule = first["rule"].as_str().expect("a name");
+    let changes = changes_text(first);
+    let mut tried = all
+        .iter()
+        .filter(|tried| tried.spec == name && tried.rule == rule && tried.changes == changes);
+    let gain = tried.next().and_then(|tried| tried.gain);
+    assert!(gain.is_some_and(|gain| gain >= 0.005), "{name}: {rule}: {changes} gains {gain:?}");
 }
 
 #[test]
@@ -247,18 +275,18 @@ fn advice_holds_when_it_is_tried() {
     for rule in RULES.iter().filter(|rule| !rule.keys.is_empty()) {
         assert!(rules.contains(rule.name), "nothing that {} proposes was tried", rule.name);
     }
-    let (close, shown, correlation) = near_their_claims(&all);
-    assert!(close * 10 >= shown * 8, "{close} of {shown} are near their claim");
-    assert!(correlation > 0.8, "rank correlation {correlation}");
+    for spec in SPECS {
+        first_proposal_gains(spec, &all);
+    }
     let (of_memory, of_time): (Vec<Tried>, Vec<Tried>) =
         all.into_iter().partition(|tried| tried.saves_memory);
     let (close, shown, correlation) = near_their_claims(&of_time);
-    assert!(close * 100 >= shown * 85, "{close} of {shown} gain nearly their upper bound");
+    assert!(close * 100 >= shown * 80, "{close} of {shown} gain nearly their upper bound");
     assert!(correlation > 0.8, "rank correlation {correlation}");
     // Claims about memory ignore the planner's use of the freed space.
     let (close, shown, correlation) = near_their_claims(&of_memory);
     assert!(shown * 10 >= of_memory.len() * 9, "{shown} of {} save memory", of_memory.len());
-    assert!(close * 10 >= shown * 6, "{close} of {shown} save nearly their upper bound");
+    assert!(close * 10 >= shown * 7, "{close} of {shown} save nearly their upper bound");
     assert!(correlation > 0.7, "rank correlation {correlation}");
     documented("proposals that were tried", &table_of_time(&of_time));
     documented("proposals that save memory", &table_of_memory(&of_memory));

@@ -12,7 +12,7 @@ use tilescope_analysis::limits::{WaterfallStep, limits};
 use tilescope_gui::OpenReport;
 use tilescope_gui::theme::DARK;
 use tilescope_report::Report;
-use tilescope_report::units::{fine_percent, grouped};
+use tilescope_report::units::{fine_percent, grouped, percent};
 
 const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
 
@@ -91,7 +91,11 @@ fn the_waterfall_covers_the_whole_run() {
     let run = limits(&report).unwrap().run.clone().unwrap();
     let (steps, plot) = part(&window, Role::Canvas, "Waterfall");
     for (step, cycles) in run.all.iter().filter(|(_, cycles)| !cycles.is_zero()) {
-        let words = format!("{} {}", step.title(), fine_percent(run.all.share(step)));
+        let share = match run.all.share(step) {
+            share if share < 0.0005 => "< 0.1 %".to_owned(),
+            share => percent(share),
+        };
+        let words = format!("{} {share}", step.title());
         assert!(steps.contains(&words), "{words} of {cycles} cycles in {steps}");
     }
     let achieved = fine_percent(run.all.share(WaterfallStep::Achieved));

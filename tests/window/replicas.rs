@@ -5,6 +5,7 @@ use crate::gui_support::{Window, click_at, opened_window, press, press_role, say
 use crate::marks::{lane, marks, trace};
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Rect, Vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::OpenReport;
 use tilescope_report::units::{
@@ -129,19 +130,38 @@ fn replicas_that_differ_have_their_own_lanes() {
     }
 }
 
-/// Of many replicas that differ, one of each kind has lanes.
+/// The value of the lanes of an IPU for screen readers.
+fn value(window: &Window, name: &str) -> String {
+    let mut rows = window.query_all_by_role(Role::Row);
+    let own = rows.find(|node| node.accesskit_node().label().as_deref() == Some(name));
+    own.and_then(|node| node.accesskit_node().value()).expect("a value")
+}
+
+/// Many replicas are small multiples: all have thin lanes, and those are marked that wait unlike the
+/// others.
 #[test]
-fn one_of_each_kind_of_many_replicas_is_unfolded() {
-    let mut window = trace(differing_of(16));
+fn many_replicas_are_small_multiples() {
+    let mut window = opened_window(differing_of(16), "execution-trace", Vec2::new(1300.0, 1000.0));
     assert!(press_role(&mut window, Role::Button, "Unfold replicas"));
     settle(&mut window);
-    assert!(says(&window, "one of each kind is shown"));
-    for (replica, is_shown) in [(0, true), (1, false), (2, true), (3, false), (15, false)] {
+    assert!(says(&window, "all are shown"));
+    let mut below = 0.0;
+    for replica in 0..16 {
         for ipu in 0..2 {
             let name = format!("R{replica} IPU {ipu}");
-            assert_eq!(lane(&window, &name).is_some(), is_shown, "{name}");
+            let lane = lane(&window, &name).expect("a lane");
+            assert!(lane.top() >= below && lane.height() < 32.0, "{name}: {lane:?}");
+            below = lane.bottom();
         }
     }
+    let slow = value(&window, "R2 IPU 1");
+    assert!(slow.contains("waits 6.2 % of the run in syncs, unlike most replicas"), "{slow}");
+    assert!(value(&window, "R0 IPU 0").contains("waits 43.8 % of the run in syncs, the median"));
+    assert!(value(&window, "R1 IPU 0").ends_with("in syncs"));
+    let slow = lane(&window, "R2 IPU 1").expect("a lane");
+    click_at(&mut window, slow.center() + Vec2::new(500.0, 0.0), 1);
+    let chosen = window.state().session().selection().step.expect("a step");
+    assert_eq!(chosen.at, ReplicaIpu { class: ReplicaClassId(1), ipu: IpuId(1) });
 }
 
 /// Details describe the step that was clicked in a lane.
@@ -163,6 +183,20 @@ fn a_click_on_another_replica_shows_its_activity() {
     let bar = bars(&window, own, "fwd")[0].center();
     click_at(&mut window, bar, 1);
     assert!(says(&window, "0, 1 (fast host)") && says(&window, "0 - 900"));
+}
+
+/// Summary shows which process of which host serves each replica.
+#[test]
+fn hosts_and_their_processes_are_drawn() {
+    let sets = ["options.device_iterations=1", "options.replication_factor=4"];
+    let instances = "options.num_instances=2";
+    let directory = crate::tour::simulated("mnist_pipeline", &[sets[0], sets[1], instances]);
+    let opened = OpenReport::read(directory.path()).unwrap();
+    let window = opened_window(opened, "summary", Vec2::new(1300.0, 2400.0));
+    for words in ["Host 0", "Instance 0", "replicas 0 - 1", "Instance 1", "replicas 2 - 3"] {
+        assert!(says(&window, words), "{words}");
+    }
+    assert!(!says(&window, "Host 1") && !says(&window, "Instance 2"));
 }
 
 /// The figures are those of each class, named by its first replica.

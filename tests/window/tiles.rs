@@ -225,6 +225,29 @@ fn a_tensor_is_mapped_as_in_the_report() {
     assert!(says(&window, "Before: what tiles send") && says(&window, "After: what tiles receive"));
 }
 
+/// A link to an operation shows its map, in the list of operations.
+#[test]
+fn a_link_to_an_operation_shows_its_tiles() {
+    use tilescope_report::units::OperationId;
+    let mut window = window("memory");
+    let id = OperationId(7);
+    let name = window.state().report.operations().expect("reads")[id.index()].name.clone();
+    let context = window.ctx.clone();
+    let at = format!("tilescope:?view=tile-mapping&select.operation={}", id.0);
+    let path = window.state().app.session().page().expect("a page").opened().path.clone();
+    window.state_mut().app.open_at(&context, Some(&path), None, Some(&at));
+    for _ in 0..200 {
+        settle(&mut window);
+        if window.state().app.session().selection().operation.is_some() {
+            break;
+        }
+    }
+    assert_eq!(window.state().app.session().selection().operation, Some(id));
+    assert!(says(&window, &name), "{name}");
+    let map = window.get_by_role_and_label(Role::ComboBox, "Map");
+    assert_eq!(map.accesskit_node().value().as_deref(), Some("Operations"));
+}
+
 #[test]
 fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     use tilescope_analysis::memory;

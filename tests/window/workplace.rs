@@ -2,8 +2,8 @@
 //! the palette, panels that fold, and idle windows.
 
 use crate::gui_support::{
-    VARIANTS, Variant, Window, assert_says, click, opened_window, press, says, settle, show_view,
-    simulator, type_text, until, window, window_of,
+    VARIANTS, Variant, Window, assert_says, click, opened_window, press, press_role, says, settle,
+    show_view, simulator, type_text, until, window, window_of,
 };
 use egui::accesskit::{Role, Toggled};
 use egui::{Key, Modifiers, Vec2, ViewportCommand, ViewportEvent, ViewportId};
@@ -386,6 +386,17 @@ fn lower_panels_fold_until_there_is_something_to_show() {
         press(&mut window, Modifiers::NONE, Key::Escape);
         assert!(folded(&window), "{view}: nothing is chosen any more");
     }
+}
+
+/// Empty pages lead on: to the tiles that do not fit, and to the reason for missing proposals.
+#[test]
+fn pages_without_contents_say_where_to_look() {
+    let mut window = window(Variant::named("out of memory"), "execution-trace", SIZE);
+    assert!(press_role(&mut window, Role::Link, "Show these tiles in Memory"));
+    settle(&mut window);
+    assert!(says(&window, "Memory by tile"));
+    let window = crate::gui_support::window(Variant::named("foreign"), "insights", SIZE);
+    assert!(says(&window, "Proposals cannot be tested: this report has no spec to change."));
 }
 
 #[test]

@@ -72,6 +72,11 @@ pub(crate) fn is_stash(variable: &str) -> bool {
     stashed_tensor(variable).is_some()
 }
 
+/// True if a program writes a stash or reads it again: `name/stash/…`, `name/restore/…`.
+pub(crate) fn is_of_stash(program: &str) -> bool {
+    program.split('/').any(|part| matches!(part, "stash" | "restore"))
+}
+
 /// True if a variable is optimiser state. PopART and the simulator name it after the weights:
 /// `Accl1___layer/weight`.
 pub(crate) fn is_optimizer_state(variable: &str) -> bool {
@@ -154,6 +159,8 @@ mod tests {
     #[test]
     fn stashes_and_types_are_recognized_by_name() {
         assert!(is_stash("encoder/x/stash") && !is_stash("encoder/stash/x"));
+        assert!(is_of_stash("x/restore/DynamicSlice") && is_of_stash("cs1_x/stash/update"));
+        assert!(!is_of_stash("restored/Conv"));
         assert!(is_float32("Variable, float32[10,5]") && !is_float32("Variable, float16[10,5]"));
     }
 }

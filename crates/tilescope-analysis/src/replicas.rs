@@ -55,6 +55,11 @@ pub struct ReplicaOverview {
     pub alike: bool,
     /// The classes of equal replicas, if replicas differ and have separate lanes.
     pub classes: ReplicaClasses,
+    /// Host processes, each of which serves as many replicas; `None` if the report does not state
+    /// them.
+    pub instances: Option<u32>,
+    /// Hosts, each of which runs as many of these processes.
+    pub hosts: u32,
     /// The waits of replicas; empty if all are equal, or if they are not known.
     pub waits: Vec<ReplicaWaitSummary>,
     /// Sync groups; `None` if the report does not state them.
@@ -81,7 +86,22 @@ pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
     let collectives = collectives(report)?;
     let rings = report.replica_rings()?;
     let links = replica_links(report)?;
-    Ok(ReplicaOverview { groups, collectives, rings, links, alike, classes, waits, target })
+    let options: BTreeMap<String, String> = report.options()?.into_iter().collect();
+    let instances: Option<u32> =
+        options.get("options.num_instances").and_then(|count| count.parse().ok());
+    let hosts: Option<u32> = options.get("options.num_hosts").and_then(|count| count.parse().ok());
+    Ok(ReplicaOverview {
+        groups,
+        collectives,
+        rings,
+        links,
+        alike,
+        classes,
+        instances: instances.filter(|count| *count > 0),
+        hosts: hosts.unwrap_or(1),
+        waits,
+        target,
+    })
 }
 
 fn collectives(report: &Report) -> Result<Vec<CollectiveTotals>, ReportError> {

@@ -299,7 +299,7 @@ mod tests {
             ("num_io_tile < 64", 0..11, "did you mean options.num_io_tiles?"),
             ("memery < 64", 0..6, "did you mean memory?"),
             ("xyzzy < 64", 0..5, "figures are seconds_per_sample"),
-            ("num_io_tiles = 64", 13..14, "compared with =="),
+            ("num_io_tiles = 64", 13..14, "compare num_io_tiles with =="),
             ("num_io_tiles 64", 13..13, "expected <, <="),
             ("num_io_tiles < many", 15..19, "expected a number"),
             ("num_io_tiles <", 14..14, "expected a value of options.num_io_tiles"),

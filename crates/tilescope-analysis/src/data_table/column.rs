@@ -255,6 +255,7 @@ impl TableColumn {
     pub(crate) fn named(name: &'static str, quantity: ColumnQuantity, about: &'static str) -> Self {
         let title = name.replace('_', " ");
         let title = title[..1].to_uppercase() + &title[1..];
+        let title = if name == "ipu" { "IPU".to_owned() } else { title };
         let column = match quantity {
             ColumnQuantity::Words => Self::text(title),
             ColumnQuantity::Id | ColumnQuantity::Ordinal => Self::short(title),

@@ -282,12 +282,16 @@ impl InsightFacts {
     /// decide, since a file may have its own types.
     pub(crate) fn is_single_precision(&self) -> bool {
         let is_open = matches!(self.spec("model.precision"), Some("float32" | "as_is"));
+        // The vertices of this operation exist for float only.
+        let is_fixed = self.operations.iter().any(|of| of.kind == "mat_vec");
         let flops = |is_of: fn(ArithmeticType) -> bool| -> u64 {
             let counted = self.operations.iter().filter(|of| of.element_type.is_some_and(is_of));
             // Operations that only move data count too.
             counted.map(|of| of.flops.max(1)).sum()
         };
-        is_open && flops(|of| of == ArithmeticType::Float) >= flops(|of| of < ArithmeticType::Float)
+        is_open
+            && !is_fixed
+            && flops(|of| of == ArithmeticType::Float) >= flops(|of| of < ArithmeticType::Float)
     }
 
     /// The largest possible gain, as a share of the run, of a change that removes the cycles given

@@ -47,7 +47,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             "{fixed} of the critical path goes to handshakes and syncs, a fixed cost per \
              micro-batch of {samples}."
         ),
-        advice: format!("Micro-batches of {} halve this cost per sample.", samples * 2),
+        advice: format!(
+            "Micro-batches of {} halve this cost per sample. The upper bound is larger because some \
+             operations may take no longer for twice the samples.",
+            samples * 2
+        ),
         formula: "everything except host transfers / 2: the longer of the remaining critical path \
                   and the IPU that works longest",
         gain: InsightGain::of_time(gain),

@@ -80,7 +80,7 @@ fn proposed(facts: &InsightFacts) -> Option<InsightFinding> {
     })?;
     let parts = ipus / fewest;
     let changes = divided_replicas(parts, |key| facts.spec_number(key), is_trained)?;
-    let gain = facts.chains.as_ref()?.gain_of_whole_batches(&facts.programs)?;
+    let gain = facts.chains.as_ref()?.gain_of_whole_batches(&facts.programs, fewest == 1)?;
     let most = most_together(&tiles, fewest);
     let room = facts.target.bytes_per_tile;
     let cost = if is_trained {
@@ -100,8 +100,8 @@ fn proposed(facts: &InsightFacts) -> Option<InsightFinding> {
             "{parts} replicas of {} each run their micro-batches independently.",
             pluralised(fewest, "IPU")
         ),
-        formula: "1 - mean over IPUs of cycles without waits and exchange between IPUs / cycles of the \
-                  run",
+        formula: "1 - mean over IPUs of cycles without waits and exchange between IPUs (for replicas \
+                  of one IPU also without stashes and repeated handshakes) / cycles of the run",
         gain: InsightGain::Time(gain),
         proposal: facts.proposal(changes.iter().map(|(key, of)| (key.as_str(), of.clone())), cost),
         place: ViewLocation::view("summary"),

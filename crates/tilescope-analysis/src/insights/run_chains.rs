@@ -6,6 +6,8 @@
 //! steps of any one IPU.
 
 use super::host_call::awaited_part;
+use super::insight_facts::copies;
+use crate::label_conventions::is_of_stash;
 use crate::trace::{ProgramRuns, RunShare, WholeRun};
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, IpuId, ProgramId};
@@ -183,16 +185,39 @@ impl RunChains {
     }
 
     /// The gain if each IPU does an even share of the work by itself: nothing waits for another IPU,
-    /// and nothing is exchanged between them. `None` if single IPUs are not recorded.
-    pub(crate) fn gain_of_whole_batches(&self, programs: &ProgramNodeTable) -> Option<RunShare> {
-        let is_exchange = |part: ChainPart<'_>| match part.kind {
+    /// and nothing is exchanged between them. If a replica is a single IPU, it also has no stashes,
+    /// and one handshake with the host where several IPUs had one each. `None` if single IPUs are
+    /// not recorded.
+    pub(crate) fn gain_of_whole_batches(
+        &self,
+        programs: &ProgramNodeTable,
+        is_single: bool,
+    ) -> Option<RunShare> {
+        let disappears = |part: ChainPart<'_>| match part.kind {
             ProgramKind::GlobalExchange => part.cycles.as_f64(),
+            _ if is_single && is_of_stash(&part.program.name) => part.cycles.as_f64(),
+            _ => 0.0,
+        };
+        let is_handshake = |part: ChainPart<'_>| match part.kind {
+            ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyEnd if copies(part.program) => {
+                part.cycles.as_f64()
+            }
             _ => 0.0,
         };
         if self.ipus.is_empty() {
             return None;
         }
-        let all: f64 = self.ipus.iter().map(|chain| chain.left(programs, &is_exchange)).sum();
+        let mut all = 0.0;
+        let (mut handshakes, mut most) = (0.0, 0.0);
+        for chain in &self.ipus {
+            all += chain.left(programs, &disappears);
+            let own = chain.cycles.as_f64() - chain.left(programs, &is_handshake);
+            handshakes += own;
+            most = f64::max(most, own);
+        }
+        if is_single {
+            all -= handshakes - most;
+        }
         Some(self.run.without_all_but(all / self.ipus.len() as f64))
     }
 }

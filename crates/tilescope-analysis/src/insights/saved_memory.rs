@@ -10,6 +10,9 @@ use tilescope_report::units::{Bytes, TileId, percent};
 /// Smaller gains do not justify a change.
 const MIN_SHARE: f64 = 0.05;
 
+/// Smaller shares of gaps are left out of the text.
+const SHOWN_GAPS: f64 = 0.001;
+
 /// Memory of some variables on the fullest tile that a change can partly free.
 #[derive(Clone, Debug)]
 pub(super) struct SavedMemory {
@@ -83,6 +86,12 @@ impl SavedMemory {
             Some(false) => " This alone does not make the program fit.",
             None => "",
         };
+        let gaps = match self.gain - self.without_gaps {
+            gaps if gaps < SHOWN_GAPS => String::new(),
+            gaps => {
+                format!(" The upper bound includes gaps between variables ({}).", percent(gaps))
+            }
+        };
         InsightFinding {
             sentence: format!(
                 "{} use {} of tile {}, the fullest ({}).",
@@ -91,7 +100,7 @@ impl SavedMemory {
                 self.tile,
                 facts.numbers.bytes(self.bytes.0),
             ),
-            advice: format!("{}{enough}", words.advice),
+            advice: format!("{}{gaps}{enough}", words.advice),
             formula: words.formula,
             gain: InsightGain::Memory(self.gain),
             proposal: Some(proposal),

@@ -104,6 +104,17 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let gain = even.map_or(spared, |even| even.min(spared));
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
     let name = short_name(slowest.name);
+    let is_one_block = !slowest.name.contains('+');
+    let proposal = facts.proposal(
+        [("options.auto_stage", json!("balanced")), ("options.stages", json!([]))],
+        "Other tensors are exchanged between IPUs",
+    );
+    let remedy = if is_one_block {
+        // No other split makes this stage shorter.
+        format!("{name} is one block, which stages do not divide: make it smaller")
+    } else {
+        format!("move layers from {name} to other stages")
+    };
     vec![InsightFinding {
         sentence: format!(
             "Stage {name}{on} takes {} cycles per micro-batch, {times:.1} times the mean of {} stages ({}).",
@@ -112,17 +123,14 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             mean.cycles(),
         ),
         advice: format!(
-            "Every slot waits for the slowest stage: move layers from {name} to other stages. With \
-             equal stages, it would take {} fewer cycles per micro-batch.",
+            "Every slot waits for the slowest stage: {remedy}. With equal stages, it would take {} \
+             fewer cycles per micro-batch.",
             (each - mean).cycles(),
         ),
         formula: "mean cycles of each pass of a stage, added up; gain: (slowest - mean) x \
                   micro-batches / cycles of the run",
         gain: InsightGain::Time(gain),
-        proposal: facts.proposal(
-            [("options.auto_stage", json!("balanced")), ("options.stages", json!([]))],
-            "Other tensors are exchanged between IPUs",
-        ),
+        proposal: proposal.filter(|_| !is_one_block),
         place: ViewLocation {
             ipu: slowest.ipu,
             cycles: shown.and_then(|mark| mark.place().cycles),

@@ -215,7 +215,7 @@ fn figures(report: &Report) -> ReadTableResult {
     flatten(String::new(), &value, &mut rows);
     Ok(table! { rows, |(path, value)|
         text "Figure" => path;
-        number "Value" => value;
+        unsummed "Value" => value;
     })
 }
 

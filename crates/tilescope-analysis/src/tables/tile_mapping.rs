@@ -45,17 +45,23 @@ fn tiles_text(tiles: TileRange) -> String {
     }
 }
 
-/// Regions of variables, with the tiles that hold them.
+/// Regions of variables, with the tiles that hold them. Regions of one variable do not repeat its
+/// name, and have nothing to be grouped by.
 pub fn regions(mapping: &SubjectTileMapping, addresses: bool) -> DataTable {
-    table! { &mapping.regions, |region|
-        text "Tiles" => tiles_text(region.tiles);
+    let first = mapping.regions.first();
+    let is_one =
+        mapping.regions.iter().all(|of| Some(&of.variable) == first.map(|of| &of.variable));
+    let table = table! { &mapping.regions, |region|
+        short "Tiles" => tiles_text(region.tiles);
         operation "Variable" => &region.variable;
         text "Part, in layout order" => region.part();
         most_bytes "Bytes per tile" => region.bytes;
         bytes "On all tiles" => Bytes(region.bytes.0 * u64::from(region.tiles.count())),
             "Bytes per tile x number of tiles";
         unsummed "Address" => if addresses { Some(TableCell::Count(region.offset.0)) } else { None };
-    }
+    };
+    let name = table.name_column();
+    table.with_columns(|at| at != name || !is_one)
 }
 
 /// Vertex types of a subject.

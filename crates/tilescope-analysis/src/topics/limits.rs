@@ -9,7 +9,7 @@ use crate::limits::{
     CycleClass, LimitsRow, Machine, ReportLimits, RoofKind, Roofline, UnknownUtilisation,
     WaterfallCycles, WaterfallStep, limits,
 };
-use tilescope_report::units::{Cycles, fine_percent, grouped, with_prefix};
+use tilescope_report::units::{Cycles, fine_percent, grouped, percent, with_prefix};
 use tilescope_report::{MachineInterface, Report, ReportError};
 
 /// The number of operations in the figure of classes; the table has all of them.
@@ -45,6 +45,9 @@ fn waterfall(report: &Report) -> Result<Figure, ReportError> {
     })
 }
 
+/// Smaller shares have no number of their own beside the bars.
+const LEAST_SHOWN: f64 = 0.0005;
+
 /// The peak, the losses on the way down, and the remainder. A run with unknown utilisation has no
 /// row for the achieved share.
 #[must_use]
@@ -55,7 +58,10 @@ pub fn waterfall_figure(cycles: &WaterfallCycles, unknown: Option<UnknownUtilisa
     let mut bars = Vec::new();
     let mut add = |name: &str, amount: Cycles, [from, to]: [f64; 2], about: &str| {
         let parts = vec![FigureBarPart { from, to, series: bars.len() }];
-        let value = fine_percent(to - from);
+        let value = match to - from {
+            small if small > 0.0 && small < LEAST_SHOWN => "< 0.1 %".to_owned(),
+            share => percent(share),
+        };
         let about = format!("{} IPU-cycles, {value}. {about}", grouped(amount.0));
         let name = name.to_owned();
         bars.push(FigureBar { name, parts, value, about, ..FigureBar::default() });

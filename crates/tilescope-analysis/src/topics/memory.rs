@@ -8,7 +8,7 @@ use crate::figures::{
 use crate::memory::{MemoryBreakdown, MemoryCurveKey, curves};
 use crate::summary::bytes_by_category;
 use crate::tile_curves::TileAxisOrder;
-use tilescope_report::units::{Bytes, binary_bytes};
+use tilescope_report::units::{Bytes, binary_bytes, exact_bytes};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 pub(super) const TOPIC: Topic = Topic::of_view(
@@ -28,7 +28,11 @@ fn categories(report: &Report) -> Result<Figure, ReportError> {
     let mut bars = Vec::new();
     for (category, bytes) in sums {
         if bytes > Bytes::ZERO {
-            bars.push(FigureBar::of(category.name(), bytes.as_f64(), FigureUnit::Bytes, 0));
+            bars.push(FigureBar {
+                value: binary_bytes(bytes.0),
+                about: exact_bytes(bytes.0),
+                ..FigureBar::of(category.title(), bytes.as_f64(), FigureUnit::Bytes, 0)
+            });
         }
     }
     let x = FigureAxis::new("Bytes over all tiles", FigureUnit::Bytes);

@@ -1,8 +1,10 @@
 //! The bars of a lane, with their contents and labels.
 
 use super::program_labels::{NameTreeNodeId, ProgramLabels};
+use std::cmp::Reverse;
+use std::ops::RangeInclusive;
 use tilescope_report::StepActivity;
-use tilescope_report::trace::{LaneSpan, LaneStep, StepTotals};
+use tilescope_report::trace::{LaneSpan, LaneStep, PerActivity, StepTotals};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId, ReplicaIpu, StepId};
 
 /// The kind of a bar.
@@ -26,18 +28,24 @@ pub struct StepGroupTotals {
     pub first: u64,
     /// Sum of tile balance times cycles.
     weighted_balance: f64,
-    cycles: f64,
+    /// Cycles by activity.
+    cycles: PerActivity<Cycles>,
     /// The length and the activity of the longest step.
     longest: (Cycles, StepActivity),
 }
 
 impl StepGroupTotals {
     pub(super) fn from_span(span: &LaneSpan) -> Self {
-        let cycles = span.range().length().as_f64();
+        let length = span.range().length();
+        let mut cycles = PerActivity::default();
+        match span {
+            LaneSpan::Step(step) => cycles[step.activity] = length,
+            LaneSpan::Bucket(bucket) => cycles = bucket.totals.cycles,
+        }
         Self {
             steps: span.steps(),
             first: position(span),
-            weighted_balance: balance(span) * cycles,
+            weighted_balance: balance(span) * length.as_f64(),
             cycles,
             longest: (span.range().length(), activity(span)),
         }
@@ -46,7 +54,9 @@ impl StepGroupTotals {
     pub(super) fn add(&mut self, later: &Self) {
         self.steps += later.steps;
         self.weighted_balance += later.weighted_balance;
-        self.cycles += later.cycles;
+        for (activity, cycles) in later.cycles.iter() {
+            self.cycles[activity] = self.cycles[activity].saturating_add(cycles);
+        }
         if later.longest.0 > self.longest.0 {
             self.longest = later.longest;
         }
@@ -59,7 +69,13 @@ impl StepGroupTotals {
 
     /// Mean tile balance over the steps, 0 to 1.
     pub(crate) fn tile_balance(&self) -> f64 {
-        if self.cycles > 0.0 { self.weighted_balance / self.cycles } else { 0.0 }
+        let cycles = self.cycles.total().as_f64();
+        if cycles > 0.0 { self.weighted_balance / cycles } else { 0.0 }
+    }
+
+    /// The cycles of each activity.
+    pub fn cycles(&self) -> &PerActivity<Cycles> {
+        &self.cycles
     }
 }
 
@@ -163,9 +179,15 @@ pub struct LaneItemList {
 }
 
 impl LaneItemList {
-    /// The bar of `row` that covers `cycle`; bars of full height count in every row.
-    pub fn hit(&self, row: u32, cycle: Cycles, slack: Cycles) -> Option<&LaneItem> {
-        let in_row = self.items.iter().filter(|item| item.row == row || item.full_height);
+    /// The bar in one of `rows` that covers `cycle`, the lowest one; bars of full height count in
+    /// every row.
+    pub fn hit(
+        &self,
+        rows: RangeInclusive<u32>,
+        cycle: Cycles,
+        slack: Cycles,
+    ) -> Option<&LaneItem> {
+        let in_row = self.items.iter().filter(|item| rows.contains(&item.row) || item.full_height);
         let near = in_row.filter(|item| {
             item.range.start <= cycle.saturating_add(slack)
                 && cycle < item.range.end.max(item.range.start + Cycles(1)).saturating_add(slack)
@@ -173,7 +195,7 @@ impl LaneItemList {
         near.min_by_key(|item| {
             let middle = item.range.start + item.range.length() / 2;
             let inside = item.range.start <= cycle && cycle < item.range.end;
-            (!inside, middle.abs_diff(cycle))
+            (!inside, Reverse(item.row), middle.abs_diff(cycle))
         })
     }
 }

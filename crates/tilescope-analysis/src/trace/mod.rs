@@ -17,6 +17,7 @@ mod micro_batch;
 mod program_labels;
 mod program_runs;
 mod repeated_marks;
+mod replica_waits;
 mod run_share;
 mod step_details;
 mod tile_work;
@@ -26,7 +27,7 @@ mod window_totals;
 
 pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows, first_consumer};
 pub use host_lane::{HostActivity, host_lane};
-pub use lane_items::{LaneItem, LaneItemKind, LaneItemList};
+pub use lane_items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
 pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
 pub use lane_shares::{LaneShares, ShareColumn, lane_shares, narrow_step_cycles};
 pub use link_traffic::{LinkColumn, LinkTraffic, link_traffic};
@@ -46,6 +47,7 @@ pub use program_runs::{
 };
 pub(crate) use program_runs::{ProgramShare, program_runs_of};
 pub use repeated_marks::{MarkPeriod, MarkPlace, RepeatedMarks};
+pub use replica_waits::{ReplicaWaitRank, ReplicaWaits};
 pub use run_share::{PathWindow, RunShare, Share, ShareWindow, WholeRun};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use tile_work::{TileWorkTimes, rows_of_tile};

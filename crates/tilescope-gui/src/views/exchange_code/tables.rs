@@ -21,7 +21,7 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_analysis::tables::exchange_code as columns;
 use tilescope_analysis::view_location::ViewLocation;
-use tilescope_report::units::{Bytes, TileId, exact_bytes};
+use tilescope_report::units::{Bytes, NumberFormat, TileId};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 /// A table with the objects that its rows represent.
@@ -223,7 +223,7 @@ fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeC
         ui.add_space(spacing::M);
         ui.horizontal(|ui| {
             ui.add_space(spacing::L);
-            ui.label(replicas_text(overview));
+            ui.label(replicas_text(overview, numbers(ui)));
             if context.opened.report.spec().is_some() {
                 replicas_ui(ui, context, overview);
             }
@@ -293,7 +293,7 @@ fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOv
     }
 }
 
-fn replicas_text(overview: &ExchangeCodeOverview) -> String {
+fn replicas_text(overview: &ExchangeCodeOverview, numbers: NumberFormat) -> String {
     let stored: Bytes = overview.links.iter().map(|totals| totals.stored).sum();
     match overview.replicas {
         0 | 1 => "A single replica has no code for replication. Compare with a report of more \
@@ -302,8 +302,8 @@ fn replicas_text(overview: &ExchangeCodeOverview) -> String {
         replicas => format!(
             "{replicas} replicas hold {} each, {} in total. Compare with a report of one replica \
              to see the cost of replication.",
-            exact_bytes(stored.0),
-            exact_bytes(stored.saturating_mul(replicas.into()).0)
+            numbers.bytes(stored.0),
+            numbers.bytes(stored.saturating_mul(replicas.into()).0)
         ),
     }
 }

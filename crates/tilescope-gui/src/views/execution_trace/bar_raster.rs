@@ -8,9 +8,16 @@
 use super::bar_colours::{colour, matches};
 use crate::theme::{ThemePalette, mix};
 use egui::{Color32, ColorImage};
-use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneItemList, ProgramLabels};
+use std::ops::Range;
+use tilescope_analysis::trace::{
+    LaneItem, LaneItemKind, LaneItemList, ProgramLabels, StepGroupTotals,
+};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 
+/// The smallest height in pixels of a bar with a strip of its shares.
+const LEAST_STRIPED: usize = 10;
+/// The smallest share of a second activity that is worth a strip.
+const LEAST_SECOND: f64 = 0.005;
 /// The smallest visible share of a column for a narrow bar.
 const LEAST_COVER: f32 = 0.25;
 /// The share of the lane's colour in bars that do not match the filter.
@@ -155,6 +162,46 @@ impl BarRasterizer<'_> {
                 self.image.pixels[start + from..start + end].fill(pixel);
             }
         }
+        if let LaneItemKind::Operation(_, sums) = &item.kind
+            && height >= LEAST_STRIPED
+            // A bar outside the filter is pale.
+            && colour == self.palette.activity(sums.activity())
+        {
+            let strip = (height / 4).max(3);
+            self.shares(sums, item.range, (left, right, to), top + height - strip..top + height);
+        }
+    }
+
+    /// Fills the strip at the foot of a grouped bar with the shares of its activities, which have the
+    /// colour of the longest otherwise. Syncs between its steps are the rest.
+    fn shares(
+        self,
+        sums: &StepGroupTotals,
+        range: CycleRange,
+        (left, right, to): (f64, f64, usize),
+        rows: Range<usize>,
+    ) {
+        let all = range.length().max(Cycles(1)).as_f64();
+        let main = sums.cycles()[sums.activity()].as_f64() / all;
+        if main > 1.0 - LEAST_SECOND {
+            return;
+        }
+        let ends = to.min(self.fill.width);
+        let to_column = |share: f64| {
+            let x = left + (right - left) * share.min(1.0);
+            (x.round().max(0.0) as usize).min(ends)
+        };
+        let parts = sums.cycles().iter().map(|(of, cycles)| (self.palette.activity(of), cycles));
+        let rest = range.length().saturating_sub(sums.cycles().total());
+        let mut before = 0.0;
+        for (colour, cycles) in parts.chain([(self.palette.internal_sync, rest)]) {
+            let after = before + cycles.as_f64() / all;
+            for y in rows.clone() {
+                let start = y * self.fill.width;
+                self.image.pixels[start + to_column(before)..start + to_column(after)].fill(colour);
+            }
+            before = after;
+        }
     }
 }
 
@@ -251,5 +298,55 @@ impl NarrowBarColumns {
                 image.pixels[(top + y) * self.width + x] = pixel;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::LIGHT;
+    use tilescope_analysis::trace::{TraceLaneStyle, TraceStepGrouping, lane_items};
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::ReplicaIpu;
+    use tilescope_report::{ProgramKind, Report};
+
+    /// An operation of 60 cycles of exchange and 40 of compute, whose longest step is the exchange.
+    fn grouped(row_height: usize) -> ColorImage {
+        let mut builder = ReportBuilder::new(1, 4);
+        let exchange = builder.exchange("cs0_conv/Convolve/ExchangePre", 8);
+        let convolve = builder.compute("conv/Convolve", 40);
+        builder.root(ProgramKind::Sequence, "main", &[exchange, convolve]);
+        builder.run(exchange, 0..60).run(convolve, 60..100);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let trace = report.trace().unwrap().unwrap();
+        let labels = ProgramLabels::new(&report.programs().unwrap());
+        let grouping = TraceStepGrouping { executions: true, syncs: true };
+        let window = CycleRange::new(Cycles(0), Cycles(100));
+        let looks = (TraceLaneStyle::Flat, grouping);
+        let lane = (ReplicaIpu::default(), 0);
+        let lane = lane_items(&trace, &labels, lane, window, 100, looks).unwrap();
+        assert!(matches!(lane.items[..], [LaneItem { kind: LaneItemKind::Operation(..), .. }]));
+        let fill = BarRasterLayout {
+            window,
+            width: 100,
+            row_height,
+            rows: vec![1],
+            gap: 0,
+            tile_balance: false,
+        };
+        raster(&[lane], &labels, &fill, &BarFilter::default(), &LIGHT)
+    }
+
+    #[test]
+    fn a_grouped_bar_shows_its_shares_at_its_foot() {
+        let image = grouped(21);
+        let pixel = |x: usize, y: usize| image.pixels[y * 100 + x];
+        assert_eq!([pixel(10, 5), pixel(90, 5)], [LIGHT.internal_exchange; 2], "the longest step");
+        assert_eq!(pixel(10, 18), LIGHT.compute, "compute comes first");
+        assert_eq!(pixel(38, 18), LIGHT.compute);
+        assert_eq!([pixel(42, 18), pixel(90, 18)], [LIGHT.internal_exchange; 2]);
+        let low = grouped(8);
+        assert!(low.pixels[..700].iter().all(|pixel| *pixel != LIGHT.compute), "no room");
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tilescope_analysis::replica_classes::{ipu_words, sentence};
 use tilescope_analysis::trace::{
-    InterIpuTransfers, MAX_ROWS, MarkRows, ProgramLabels, TileWorkTimes, TraceLaneStyle,
-    narrow_step_cycles,
+    InterIpuTransfers, MAX_ROWS, MarkRows, ProgramLabels, ReplicaWaits, TileWorkTimes,
+    TraceLaneStyle, narrow_step_cycles,
 };
 use tilescope_report::trace::{CriticalPath, Trace};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaIpu, grouped};
@@ -19,8 +19,10 @@ use tilescope_report::{
 /// marks.
 const FEW_MARKS: u64 = 200_000;
 
-/// The largest number of differing replicas that all have lanes of their own.
-const MOST_UNFOLDED: u32 = 8;
+/// The largest number of replicas that have lanes high enough for names. More are thin.
+const MOST_TALL: u32 = 8;
+/// The largest number of replicas that are shown.
+const MOST_UNFOLDED: u32 = 1_024;
 
 /// The lanes of one IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,16 +74,19 @@ impl ReplicasAlike {
     /// Describes the replicas: `4 replicas alike; one is shown`. `in_short` omits the differences
     /// between replicas.
     pub(crate) fn words(self, classes: &ReplicaClasses, unfolded: bool, in_short: bool) -> String {
-        let shown = if unfolded { "all are shown" } else { "one is shown" };
+        let all = if self.count() > MOST_UNFOLDED {
+            format!("the first {} are shown", grouped(MOST_UNFOLDED.into()))
+        } else {
+            "all are shown".to_owned()
+        };
+        let shown = if unfolded { &*all } else { "one is shown" };
         match self {
             Self::Alike(count) => format!("{} identical replicas; {shown}", grouped(count.into())),
             Self::Differ(count) => {
-                let shown = if unfolded && count > MOST_UNFOLDED {
-                    "one of each kind is shown, below marks of replica 0"
-                } else if unfolded {
-                    "all are shown, below marks of replica 0"
+                let shown = if unfolded {
+                    format!("{all}, below marks of replica 0")
                 } else {
-                    "replica 0 is shown"
+                    "replica 0 is shown".to_owned()
                 };
                 let ways = grouped(classes.classes.len() as u64);
                 let long = sentence(classes).filter(|_| !in_short);
@@ -106,18 +111,9 @@ impl ReplicasAlike {
         }
     }
 
-    /// The replicas that have lanes when they are unfolded. Of many that differ, one of each class
-    /// stands for the others: first that of the largest class, then the exceptions.
-    pub(crate) fn unfolded(self, classes: &ReplicaClasses) -> Vec<u32> {
-        match self {
-            Self::Differ(count) if count > MOST_UNFOLDED => {
-                let mut members: Vec<&Vec<u32>> =
-                    classes.classes.iter().map(|class| &class.replicas).collect();
-                members.sort_by_key(|replicas| std::cmp::Reverse(replicas.len()));
-                members.into_iter().filter_map(|replicas| replicas.first().copied()).collect()
-            }
-            _ => (0..self.count()).collect(),
-        }
+    /// The replicas that have lanes when they are unfolded.
+    pub(crate) fn unfolded(self) -> Vec<u32> {
+        (0..self.count().min(MOST_UNFOLDED)).collect()
     }
 }
 
@@ -132,6 +128,8 @@ pub(crate) struct LoadedTrace {
     pub other_ipus: Vec<IpuLanes>,
     /// The classes of alike replicas, if replicas differ.
     pub classes: ReplicaClasses,
+    /// The waits of replicas; `None` if all are alike.
+    pub waits: Option<ReplicaWaits>,
     /// The kinds of marks in the report.
     pub mark_kinds: Vec<MarkKind>,
     /// The traffic of programs between IPUs.
@@ -279,6 +277,7 @@ pub(crate) fn prepare(
     let loaded = LoadedTrace {
         alike: ReplicasAlike::of(&target, ipus.len(), report.origin(), differ),
         other_ipus: others,
+        waits: ReplicaWaits::read(&trace, &classes)?,
         classes,
         links: InterIpuTransfers::read(report)?,
         target,
@@ -322,6 +321,11 @@ fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {
         }
     }
     ipus
+}
+
+/// True if this many replicas have thin lanes, so that they can be compared at a glance.
+pub(crate) fn are_thin(replicas: &[u32]) -> bool {
+    replicas.len() > MOST_TALL as usize
 }
 
 /// The number of rows of each tile group.

@@ -43,6 +43,7 @@ use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
+use crate::theme::spacing;
 use crate::widgets::background_query::{QueryState, Versioned};
 use crate::widgets::bottom_panel::BottomPanel;
 use crate::widgets::icons::Icon;
@@ -136,6 +137,9 @@ impl ReportView for ExecutionTraceView {
             None => {
                 let (heading, sentence) = why_empty(context.opened.outcome);
                 empty_state_ui(ui, heading, sentence);
+                if matches!(context.opened.outcome, ProgramOutcome::OutOfMemory { .. }) {
+                    show_memory_ui(ui, context);
+                }
             }
         });
         if overdue && ui.vertical_centered(|ui| ui.button("Cancel")).inner.clicked() {
@@ -187,12 +191,21 @@ impl TimelineView for ExecutionTraceView {
     }
 }
 
+/// Shows a link to the tiles that need more memory than they have.
+fn show_memory_ui(ui: &mut Ui, context: &ViewContext<'_>) {
+    ui.vertical_centered(|ui| {
+        ui.add_space(spacing::XS);
+        if ui.link("Show these tiles in Memory").clicked() {
+            context.commands.push(AppCommand::ShowView(ViewId::Memory));
+        }
+    });
+}
+
 fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
     match outcome {
         ProgramOutcome::OutOfMemory { .. } => (
             "Nothing was executed",
-            "Some tiles need more memory than they have, so the program could not run. The Memory \
-             view shows these tiles and their contents.",
+            "Some tiles need more memory than they have, so the program could not run.",
         ),
         ProgramOutcome::CompiledOnly => (
             "Nothing was executed",

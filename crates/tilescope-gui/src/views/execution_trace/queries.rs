@@ -245,7 +245,8 @@ pub(super) fn scene_key(
         tile_balance: prefs.tile_balance,
         marks: prefs.marks,
         marks_known: look.marks_known,
-        arrows: prefs.arrows,
+        // Thin lanes are too close for arrows.
+        arrows: prefs.arrows && !layout.is_thin(),
         path: if look.path_known {
             (layout.regions.path.height() * pixels_per_point).round() as usize
         } else {
@@ -260,7 +261,7 @@ pub(super) fn scene_key(
             .blocks
             .first()
             .map_or(0, |block| (block.links * pixels_per_point).round() as usize),
-        tiles: if prefs.tiles {
+        tiles: if prefs.tiles && !layout.is_thin() {
             (f32::from(prefs.tiles_height) * pixels_per_point) as usize
         } else {
             0

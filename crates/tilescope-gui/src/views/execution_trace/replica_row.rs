@@ -21,7 +21,7 @@ pub(super) fn replicas(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Opt
 /// The replicas whose lanes are shown.
 pub(super) fn unfolded(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Vec<u32> {
     let all = replicas(context, prepared).filter(|_| context.prefs.trace.replicas);
-    all.map_or_else(|| vec![0], |alike| alike.unfolded(&prepared.classes))
+    all.map_or_else(|| vec![0], |alike| alike.unfolded())
 }
 
 /// The row below the marks that shows the number of replicas and folds or unfolds their lanes.

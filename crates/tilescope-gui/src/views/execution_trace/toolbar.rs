@@ -288,6 +288,7 @@ fn colour_legend_ui(ui: &mut Ui) {
     for text in [
         "Critical path: the colours are those of steps; “IPU 3 Convolve” is a step of IPU 3.",
         "Pale: not on the critical path, not of the followed micro-batch, or not in the filter.",
+        "Strip at the foot of a bar: the shares of the activities of its grouped steps.",
         "Dotted base: several steps in one pixel; their colours are mixed.",
         "Zoomed out: the height of each colour is its share of the time. Waits in StreamCopyBegin count \
          as host copies, and all syncs have the colour of the sync with other IPUs.",

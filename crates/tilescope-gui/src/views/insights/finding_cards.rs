@@ -5,8 +5,10 @@ use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::mechanism_links::mechanism_link_ui;
+use egui::epaint::RectShape;
 use egui::{
-    Color32, CornerRadius, Frame, Label, Margin, Rect, RichText, Sense, Stroke, Ui, Vec2, vec2,
+    Color32, CornerRadius, Frame, Label, Margin, Rect, RichText, Sense, Shape, Stroke, StrokeKind,
+    Ui, Vec2, vec2,
 };
 use tilescope_analysis::insights::{
     InsightFinding, InsightGain, InsightSubject, Proposal, SpecChanges, TriedProposal,
@@ -39,11 +41,19 @@ pub(super) fn findings_ui<'a>(
     let mut clicked = None;
     for (start, row) in (first..).step_by(columns).zip(findings.chunks(columns)) {
         ui.columns(columns, |columns| {
-            for ((number, finding), ui) in (start..).zip(row.iter().copied()).zip(columns) {
+            let mut grounds = Vec::new();
+            for ((number, finding), ui) in (start..).zip(row.iter().copied()).zip(&mut *columns) {
+                let ground = ui.painter().add(Shape::Noop);
                 // Columns justify their text, which tears long names apart.
-                let card = ui
-                    .push_id(number, |ui| ui.vertical(|ui| finding_ui(ui, finding, number)).inner);
-                clicked = card.inner.or(clicked);
+                let card =
+                    ui.push_id(number, |ui| ui.vertical(|ui| finding_ui(ui, finding, number)));
+                clicked = card.inner.inner.or(clicked);
+                grounds.push((ground, card.inner.response.rect, edge_colour(ui, finding)));
+            }
+            // Cards of a row are as high as the highest: lower ones would leave holes.
+            let bottom = grounds.iter().map(|(_, rect, _)| rect.bottom()).fold(0.0, f32::max);
+            for ((ground, rect, edge), ui) in grounds.into_iter().zip(columns) {
+                ui.painter().set(ground, card_shape(ui, rect.with_max_y(bottom), edge));
             }
         });
     }
@@ -59,17 +69,8 @@ fn finding_ui<'a>(
 ) -> Option<FindingClick<'a>> {
     let mut wanted = None;
     let palette = ThemePalette::for_ui(ui);
-    let colour = match (finding.gain, finding.subject) {
-        (InsightGain::Everything, _) => palette.error,
-        (_, InsightSubject::Memory) => palette.not_always_live,
-        (_, InsightSubject::Time) => palette.compute,
-    };
-    let frame = Frame::new()
-        .fill(palette.raised)
-        .stroke(Stroke::new(1.0, palette.rule))
-        .corner_radius(CornerRadius::same(6))
-        .inner_margin(Margin { left: 16, right: 12, top: 8, bottom: 9 });
-    let shown = frame.show(ui, |ui| {
+    let frame = Frame::new().inner_margin(Margin { left: 17, right: 13, top: 9, bottom: 10 });
+    frame.show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing.y = spacing::XXS;
         ui.horizontal_wrapped(|ui| {
@@ -109,10 +110,29 @@ fn finding_ui<'a>(
             wanted = Some(FindingClick::Apply(&proposal.changes));
         }
     });
-    let rect = shown.response.rect;
-    let edge = egui::Rect::from_min_size(rect.min + vec2(0.0, 4.0), vec2(4.0, rect.height() - 8.0));
-    ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
     wanted
+}
+
+/// The colour of the left edge of a card: the subject of its finding.
+fn edge_colour(ui: &Ui, finding: &InsightFinding) -> Color32 {
+    let palette = ThemePalette::for_ui(ui);
+    match (finding.gain, finding.subject) {
+        (InsightGain::Everything, _) => palette.error,
+        (_, InsightSubject::Memory) => palette.not_always_live,
+        (_, InsightSubject::Time) => palette.compute,
+    }
+}
+
+/// The ground of a card.
+fn card_shape(ui: &Ui, rect: Rect, edge: Color32) -> Shape {
+    let palette = ThemePalette::for_ui(ui);
+    let stroke = Stroke::new(1.0, palette.rule);
+    let corners = CornerRadius::same(6);
+    let ground = RectShape::new(rect, corners, palette.raised, stroke, StrokeKind::Inside);
+    let at = rect.min + vec2(0.0, 4.0);
+    let edge_rect = Rect::from_min_size(at, vec2(4.0, rect.height() - 8.0));
+    let edge = RectShape::filled(edge_rect, CornerRadius::same(2), edge);
+    Shape::Vec(vec![ground.into(), edge.into()])
 }
 
 /// Shows the proposal of a finding, its cost, and its result. Returns true if it should be

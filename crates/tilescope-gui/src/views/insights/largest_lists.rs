@@ -5,6 +5,7 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::bottom_panel::tabs_row_ui;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::requested_control::{ControlKind, takes_request};
 use crate::widgets::table::TableState;
@@ -97,7 +98,14 @@ impl LargestLists {
         }
     }
 
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<TileId>) {
+    /// Shows the lists below the findings. A click on a tab opens them.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        fullest: Option<TileId>,
+        open: &mut bool,
+    ) {
         let tabs = [
             (LargestListTab::Vertices, "Largest vertices"),
             (LargestListTab::Exchanges, "Largest exchanges"),
@@ -105,13 +113,17 @@ impl LargestLists {
             (LargestListTab::Peak, "Live at the peak"),
         ];
         let narrow = ui.available_width() < ONE_LINE;
-        ui.horizontal(|ui| {
-            ui.add_space(spacing::S);
-            tabs_ui(ui, ViewId::Insights.name(), &tabs, &mut self.tab);
-            if !narrow {
+        let is_open = *open;
+        *open |= tabs_row_ui(ui, |ui| {
+            let clicked = tabs_ui(ui, ViewId::Insights.name(), &tabs, &mut self.tab);
+            if !narrow && is_open {
                 self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
             }
+            clicked
         });
+        if !*open {
+            return;
+        }
         if narrow {
             ui.horizontal(|ui| {
                 ui.add_space(spacing::S);

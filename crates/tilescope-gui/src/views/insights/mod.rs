@@ -11,10 +11,11 @@ use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::bottom_panel::BottomPanel;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{central_ui, tables_height};
-use egui::{CollapsingHeader, Frame, Label, Margin, Panel, RichText, ScrollArea, Ui};
+use egui::{CollapsingHeader, Frame, Label, Margin, RichText, ScrollArea, Ui};
 use finding_cards::{FindingClick, findings_ui};
 use largest_lists::LargestLists;
 use proof::ProofSection;
@@ -46,6 +47,8 @@ struct InsightsPageData {
     picture: TileMemoryOverview,
 }
 
+/// The height from which the lists below the findings are open at first.
+const HIGH: f32 = 720.0;
 /// Least width of findings beside each other, and the greatest of one.
 const COLUMN: f32 = 600.0;
 const WIDEST: f32 = 900.0;
@@ -79,6 +82,7 @@ struct InsightsView {
     proof: ProofSection,
     wanted: InsightsFilter,
     largest: LargestLists,
+    panel: BottomPanel,
     #[serde(skip)]
     jump: TraceJump,
 }
@@ -117,18 +121,11 @@ fn load_insights(
 
 impl InsightsView {
     fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &InsightsPageData) {
-        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        let height = ui.available_height();
-        Panel::bottom("insight tables")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.22))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                let fullest = shown.picture.worst.first().map(|tile| tile.tile);
-                self.largest.ui(ui, context, fullest);
-            });
+        let room = (tables_height(ui, 0.22), HIGH);
+        self.panel = self.panel.ui(ui, "insight tables", room, |ui, open| {
+            let fullest = shown.picture.worst.first().map(|tile| tile.tile);
+            self.largest.ui(ui, context, fullest, open);
+        });
         central_ui(ui, |ui| self.page_ui(ui, context, shown));
     }
 

@@ -4,7 +4,7 @@ use crate::model::command::ViewAction;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, QueryState};
-use egui::{Button, Context, Label, RichText, Ui};
+use egui::{Context, Label, RichText, Ui};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -146,6 +146,9 @@ impl ProofSection {
             });
             return;
         }
+        if findings.is_empty() {
+            return;
+        }
         ui.horizontal_wrapped(|ui| {
             let runs = findings.iter().all(|finding| finding.gain != InsightGain::Everything);
             let words = match proposals {
@@ -153,18 +156,18 @@ impl ProofSection {
                 1 => "Try 1 proposal".to_owned(),
                 count => format!("Try {count} proposals"),
             };
-            let can_try = has_spec && (proposals > 0 || !runs);
-            let button = ui.add_enabled(can_try, Button::new(words));
-            let button = button
-                .on_hover_text(
-                    "Simulate the spec without changes, with each proposal, and with the best \
-                     proposals combined",
-                )
-                .on_disabled_hover_text(if has_spec {
-                    "No finding has a proposal"
-                } else {
-                    "This report has no spec to change"
-                });
+            if !has_spec {
+                ui.weak("Proposals cannot be tested: this report has no spec to change.");
+                return;
+            }
+            if proposals == 0 && runs {
+                ui.weak("No finding has a proposal to test.");
+                return;
+            }
+            let button = ui.button(words).on_hover_text(
+                "Simulate the spec without changes, with each proposal, and with the best \
+                 proposals combined",
+            );
             if button.clicked() {
                 self.ask(ui.ctx());
             }

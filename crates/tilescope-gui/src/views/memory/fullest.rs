@@ -4,7 +4,7 @@ use crate::model::command::AppCommand;
 use crate::theme::{ThemePalette, numbers, spacing};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
-use egui::{Color32, RichText, Ui};
+use egui::{Color32, Label, RichText, Ui};
 use tilescope_analysis::memory::fullest_tiles;
 use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, percent};
 
@@ -92,7 +92,8 @@ fn line_ui(ui: &mut Ui, context: &ViewContext<'_>, tile: TileId, bytes: Bytes) {
             context.commands.push(AppCommand::SelectTiles(vec![tile]));
         }
         let hint = format!("{}, including gaps", exact_bytes(bytes.0));
-        ui.label(RichText::new(text).color(fullness.colour(palette))).on_hover_text(hint);
+        let text = RichText::new(text).color(fullness.colour(palette));
+        ui.add(Label::new(text).truncate()).on_hover_text(hint);
     });
 }
 

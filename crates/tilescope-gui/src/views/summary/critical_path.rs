@@ -3,7 +3,7 @@
 use super::SummaryPageData;
 use crate::theme::fonts::strong;
 use egui::accesskit::Role;
-use egui::{Align, Grid, Label, Layout, Response, RichText, Ui, WidgetInfo, vec2};
+use egui::{Align, Grid, Label, Layout, Response, RichText, ScrollArea, Ui, WidgetInfo, vec2};
 use tilescope_analysis::critical_path::{
     ActivityExposure, EXPOSED, HIDDEN, IPU_SLACK, IpuSlack, LEAD, ON_PATH, WAITS,
 };
@@ -38,7 +38,10 @@ pub(super) fn critical_path_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
     grid_ui(ui, &KIND_HEADS, run.critical_path.iter().map(kind_cells));
     ui.separator();
-    grid_ui(ui, &LANE_HEADS, lanes(run).into_iter().map(lane_cells));
+    // Names of replicas that differ may need more than the width of the column.
+    ScrollArea::horizontal().id_salt("lanes").show(ui, |ui| {
+        grid_ui(ui, &LANE_HEADS, lanes(run).into_iter().map(lane_cells));
+    });
     if run.slack.len() > MAX_LANES {
         let rest = run.slack.len() - MAX_LANES;
         ui.label(text(&format!(
@@ -73,6 +76,16 @@ impl PathCell {
         Self { shown: short_count(cycles.0), exact: cycles.to_string() }
     }
 
+    /// Cycles with their share of the path, in a table whose head says so.
+    fn part_of_path(cycles: Cycles, share: f64) -> Self {
+        let Self { shown, exact } = Self::cycles(cycles);
+        let share = percent(share);
+        Self {
+            shown: format!("{shown} ({share})"),
+            exact: format!("{exact} ({share} of the path)"),
+        }
+    }
+
     fn on_path(cycles: Cycles, share: f64) -> Self {
         let Self { shown, exact } = Self::cycles(cycles);
         let share = percent(share);
@@ -94,7 +107,7 @@ fn kind_cells(of: &ActivityExposure) -> Vec<PathCell> {
 fn lane_cells(of: &IpuSlack) -> Vec<PathCell> {
     vec![
         PathCell::words(&of.title),
-        PathCell::on_path(of.path_cycles, of.path_share),
+        PathCell::part_of_path(of.path_cycles, of.path_share),
         PathCell::cycles(of.waits),
         PathCell::cycles(Cycles::from_f64(of.slack.round())),
         PathCell::cycles(of.lead),

@@ -59,7 +59,9 @@ fn explanation(ui: &Ui, card: &HeadlineFigure, width: f32) -> Arc<Galley> {
     let colour = ThemePalette::for_ui(ui).weak_text;
     let font = FontId::proportional(text_size::CAPTION);
     let room = width - 2.0 * MARGIN;
-    let lines = ui.painter().layout(card.about.clone(), font.clone(), colour, room);
+    // A number stays beside its sign at the end of a line.
+    let about = card.about.replace(" %", "\u{a0}%");
+    let lines = ui.painter().layout(about, font.clone(), colour, room);
     if lines.rows.len() > 2 { elided(ui.painter(), &card.about, font, colour, room) } else { lines }
 }
 

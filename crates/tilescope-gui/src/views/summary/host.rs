@@ -4,7 +4,9 @@
 use super::{SummaryFactRow, SummaryPageData, derived, row, rows_ui};
 use crate::theme::{numbers, spacing};
 use egui::Ui;
-use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
+use tilescope_analysis::host::{
+    HostSummary, ReplicaWaitSummary, bottleneck_title, held_up, part_title, source_title,
+};
 use tilescope_report::units::{grouped, percent, seconds};
 
 /// The reason for an empty panel.
@@ -56,9 +58,27 @@ fn call(host: &HostSummary) -> Vec<SummaryFactRow> {
 
 fn replicas(host: &HostSummary) -> Vec<SummaryFactRow> {
     let formula = "cycles of the run; those for host and other replicas on all IPUs of a replica";
-    let waits = host.replicas.iter().map(|of| derived(&of.title(), of.words(), formula));
+    let waits = joined(&host.replicas);
+    let waits = waits.iter().map(|of| derived(&of.title(), of.words(), formula));
     let who = held_up(&host.replicas).map(|who| row("Limited by", who));
     waits.chain(who).collect()
+}
+
+/// The waits with consecutive replicas on one line if they wait alike.
+fn joined(waits: &[ReplicaWaitSummary]) -> Vec<ReplicaWaitSummary> {
+    let mut joined: Vec<ReplicaWaitSummary> = Vec::new();
+    for wait in waits {
+        match joined.last_mut() {
+            Some(last)
+                if last.words() == wait.words()
+                    && last.first_replica + last.replicas == wait.first_replica =>
+            {
+                last.replicas += wait.replicas;
+            }
+            _ => joined.push(*wait),
+        }
+    }
+    joined
 }
 
 fn epochs(host: &HostSummary) -> Vec<SummaryFactRow> {

@@ -7,6 +7,7 @@ mod headline;
 
 pub(crate) use headline::facts_ui;
 mod host;
+mod instances;
 mod replicas;
 mod running_costs;
 

@@ -1,6 +1,7 @@
 //! The picture of the replicas: the data that they exchange, and the IPUs of each that wait for
 //! each other.
 
+use super::instances::instances_ui;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::node_ui;
 use egui::accesskit::Role;
@@ -35,6 +36,7 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
     };
     if of.target.replicas > 1 {
         weak(ui, alike(of));
+        instances_ui(ui, of);
         boxes_ui(ui, of);
         for line in collective_lines(ui, of).into_iter().chain(ring_lines(ui, of)) {
             weak(ui, line);
@@ -79,7 +81,10 @@ fn joins_sides(groups: &SyncGroupMembers) -> bool {
 /// `4 identical replicas. Figures and lanes show one of them.`
 fn alike(of: &ReplicaOverview) -> String {
     let replicas = grouped(of.target.replicas.into());
-    let who = || held_up(&of.waits).map_or(String::new(), |who| format!(" {who}."));
+    let who = || {
+        let words = held_up(&of.waits).unwrap_or_default();
+        words.strip_prefix("last: ").map_or_else(String::new, |who| format!(" Last: {who}."))
+    };
     if let Some(differ) = sentence(&of.classes) {
         return format!(
             "{differ}. The execution trace has lanes for each class; other figures are those of \

@@ -76,7 +76,8 @@ const MEASURES: [(MappingMeasure, &str); 3] = [
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct TileMappingView {
-    kind: MappingSubjectKind,
+    /// The kind of the list; `None` until the user or a selection chooses one.
+    kind: Option<MappingSubjectKind>,
     #[serde(skip)]
     listed: BackgroundQuery<MappingSubjectKind, MappingSubjectList>,
     list: TableState,
@@ -111,13 +112,13 @@ impl ReportView for TileMappingView {
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.notice_selection(context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
-        if !recorded(&context.opened.report, self.kind) {
-            let (heading, sentence) = why_empty(self.kind);
+        let kind = self.kind();
+        if !recorded(&context.opened.report, kind) {
+            let (heading, sentence) = why_empty(kind);
             empty_state_ui(ui, heading, sentence);
             return measured_tiles_ui(ui, context);
         }
-        let listed =
-            context.ask(ui, &mut self.listed, &self.kind, |report, kind| listed(report, *kind));
+        let listed = context.ask(ui, &mut self.listed, &kind, |report, kind| listed(report, *kind));
         listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| self.panels_ui(ui, context, listed));
     }
 
@@ -130,7 +131,8 @@ impl ReportView for TileMappingView {
     }
 
     fn notice_restored(&mut self, selection: &Selection) {
-        self.seen = chosen(selection);
+        // A place without a kind follows its selection.
+        self.seen = self.kind.and_then(|_| chosen(selection));
     }
 }
 
@@ -211,17 +213,21 @@ fn listed(report: &Report, kind: MappingSubjectKind) -> Result<MappingSubjectLis
 }
 
 impl TileMappingView {
+    fn kind(&self) -> MappingSubjectKind {
+        self.kind.unwrap_or_default()
+    }
+
     /// Follows the selection of other tabs.
     fn notice_selection(&mut self, context: &ViewContext<'_>) {
         let chosen = chosen(context.selection);
         if self.seen != chosen {
             self.seen = chosen;
             if let Some(subject) = chosen {
-                self.kind = match subject {
+                self.kind = Some(match subject {
                     MappingSubject::Tensor(_) => MappingSubjectKind::Tensors,
                     MappingSubject::Operation(_) => MappingSubjectKind::Operations,
                     MappingSubject::ComputeSet(_) => MappingSubjectKind::ComputeSets,
-                };
+                });
                 self.subject = chosen;
             }
         }
@@ -246,8 +252,8 @@ impl TileMappingView {
             (MappingSubjectKind::Operations, "Operations"),
             (MappingSubjectKind::ComputeSets, "Compute sets"),
         ];
-        if let Some(kind) = bar.choice("Map", &kinds, self.kind) {
-            self.kind = kind;
+        if let Some(kind) = bar.choice("Map", &kinds, self.kind()) {
+            self.kind = Some(kind);
             self.subject = None;
         }
         let measures = self.measures();
@@ -363,13 +369,23 @@ impl TileMappingView {
                     ui.spacing_mut().item_spacing.x = spacing::L;
                     let numbers = numbers(ui);
                     let shown = facts(&balance, &|value| unit.short(value, numbers));
-                    let exact = facts(&balance, &|value| unit.exact(value));
-                    for ((name, value, hint), (_, exact, _)) in shown.into_iter().zip(exact) {
+                    // All digits are written only for a pointer or a screen reader.
+                    let write_exact = |at: usize| {
+                        let all = facts(&balance, &|value| unit.exact(value));
+                        all.into_iter().nth(at).map_or_else(String::new, |(_, value, _)| value)
+                    };
+                    for (at, (name, value, hint)) in shown.into_iter().enumerate() {
                         let label = ui.label(weak_text(format!("{name} {value}")));
                         label.widget_info(|| {
-                            WidgetInfo::labeled(Role::Label, true, format!("{name} {exact}"))
+                            WidgetInfo::labeled(
+                                Role::Label,
+                                true,
+                                format!("{name} {}", write_exact(at)),
+                            )
                         });
-                        label.on_hover_text(format!("{exact}. {hint}"));
+                        label.on_hover_ui(|ui| {
+                            ui.label(format!("{}. {hint}", write_exact(at)));
+                        });
                     }
                 });
             },

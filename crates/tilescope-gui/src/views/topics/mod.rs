@@ -36,6 +36,9 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
 /// The width from which two figures fit in a row.
 const TWO_FIGURES: f32 = 1_100.0;
 
+/// The height of the facts of a topic without figures.
+const FACTS: f32 = 170.0;
+
 /// The facts and figures of a topic.
 struct TopicPage {
     facts: Vec<HeadlineFigure>,
@@ -82,9 +85,15 @@ impl ReportView for TopicsView {
             }
         });
         let topic = self.topic();
-        let room = (tables_height(ui, 0.5), LOW);
+        // Without figures the facts need little space.
+        let has_figures = self.page.latest().is_none_or(|page| !page.figures.is_empty());
+        let (name, height) = if has_figures {
+            ("topic tables", tables_height(ui, 0.5))
+        } else {
+            ("topic table below facts", (ui.available_height() - FACTS).max(100.0))
+        };
         self.panel =
-            self.panel.ui(ui, "topic tables", room, |ui, open| self.table_ui(ui, context, *open));
+            self.panel.ui(ui, name, (height, LOW), |ui, open| self.table_ui(ui, context, *open));
         central_ui(ui, |ui| self.page_ui(ui, context, topic));
     }
 }
@@ -125,6 +134,8 @@ impl TopicsView {
         let listed = context
             .ask(ui, &mut self.listed, &key, move |report, _| table.keyed(report).map(Arc::new));
         listed.fresh_only().show(ui, LIST_TEXTS, |ui, rows| {
+            // Values of different units have no largest.
+            self.rows.keep_order(rows.first_sum().is_none());
             self.rows.ui(ui, context.workers, rows, rows.version(), "Filter rows");
         });
     }

@@ -17,7 +17,8 @@ use crate::widgets::background_query::Versioned;
 use crate::widgets::{SIDE_ARROWS, keeps_arrows};
 use egui::accesskit::Role;
 use egui::{
-    Color32, CursorIcon, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo, pos2, vec2,
+    Color32, CursorIcon, Key, Pos2, Rect, Response, RichText, Sense, TextStyle, Ui, WidgetInfo,
+    pos2, vec2,
 };
 use paint::{paint, silhouette};
 use serde::ser::SerializeStruct;
@@ -33,6 +34,8 @@ const LEGEND: f32 = 24.0;
 const AXIS_WIDTH: f32 = 74.0;
 /// The space for the numbers and the title below the graph.
 const FOOT: f32 = 36.0;
+/// The number of visible places from which it is written in small letters.
+const LONG_COUNT: u64 = 1_000_000;
 /// The largest number of places that have separate nodes for screen readers.
 const MAX_NODES: usize = 256;
 /// The approximate number of nodes if neighbours share them.
@@ -300,8 +303,16 @@ impl StackGraph {
             self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(limits.range, limits.width));
         let mut count = axis.count(limits);
         let name = format!("{places} on the screen");
-        let shown = ui.put(rect.shrink2(vec2(0.0, 3.0)), count_drag(&mut count, limits));
-        let shown = shown.accessible_name(&name);
+        let is_long = count >= LONG_COUNT;
+        let shown = ui.scope(|ui| {
+            if is_long {
+                // Seven digits must fit beside the strip.
+                ui.style_mut().drag_value_text_style = TextStyle::Small;
+                ui.spacing_mut().button_padding.x = spacing::XXS;
+            }
+            ui.put(rect.shrink2(vec2(0.0, 3.0)), count_drag(&mut count, limits))
+        });
+        let shown = shown.inner.accessible_name(&name);
         if shown.on_hover_text(format!("{name}: drag or type a number")).changed() {
             let whole = count >= limits.range.length();
             self.axis = if !whole { Some(axis.with_visible_count(count, limits)) } else { None };

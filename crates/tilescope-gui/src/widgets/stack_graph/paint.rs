@@ -203,6 +203,8 @@ fn grid(
     let step = tick_step(places.axis.scale(), 80.0) as usize;
     let window = places.window();
     let mut place = window.start.div_ceil(step) * step;
+    // The end of the number before.
+    let mut reached = f32::NEG_INFINITY;
     while place < window.end {
         let x = (places.x(place) + places.x(place + 1)) / 2.0;
         if x <= frame.right() && x >= frame.left() {
@@ -212,8 +214,14 @@ fn grid(
                 Stroke::new(1.0, palette.outline),
             );
             let text = grouped(place as u64);
-            let at = pos2(x, frame.bottom() + 6.0);
-            painter.text(at, Align2::CENTER_TOP, text, font.clone(), palette.weak_text);
+            let text = painter.layout_no_wrap(text, font.clone(), palette.weak_text);
+            // The last number may be wider than the margin right of the graph.
+            let half = text.size().x / 2.0;
+            let middle = x.min(painter.clip_rect().right() - half - 1.0);
+            if middle - half >= reached {
+                reached = middle + half + 4.0;
+                painter.galley(pos2(middle - half, frame.bottom() + 6.0), text, palette.weak_text);
+            }
         }
         place += step;
     }

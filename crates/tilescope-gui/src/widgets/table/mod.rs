@@ -1,19 +1,21 @@
 //! Tables: sortable columns, a filter box, groups of rows, a row of totals. Only the rows on the screen
 //! are laid out; sorting, filtering and grouping happen off the UI thread.
 
+mod column_widths;
 mod row_menu;
 mod row_order;
 
 use super::elided_text::without_middle;
 use super::requested_control::takes_request_of_table;
 use super::{choice_ui, hint_ui, neighbour, open_choice, search_ui};
-use crate::theme::fonts::{strong, strong_family};
+use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
+use column_widths::ColumnWidths;
 use egui::accesskit::Role;
 use egui::{
-    Align, CornerRadius, FontId, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui,
-    WidgetInfo, vec2,
+    Align, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui, WidgetInfo,
+    vec2,
 };
 use egui_extras::{Column as Width, TableBuilder};
 use row_menu::{RowMenu, RowMenuChoice};
@@ -26,18 +28,8 @@ use tilescope_analysis::grouping::GroupKey;
 use tilescope_report::units::{Bytes, grouped, percent};
 
 const ROW_HEIGHT: f32 = 24.0;
-const WORDS_WIDTH: f32 = 120.0;
-/// The smallest width of a single text column, because only its names distinguish rows.
-const NAME_WIDTH: f32 = 210.0;
-const SHORT_WIDTH: f32 = 72.0;
-/// The width of the labels of groups, if there is room or the table scrolls.
-const GROUP_WIDTH: f32 = 300.0;
-/// The width of the bars of shares with their numbers.
-const SHARE_WIDTH: f32 = 136.0;
 /// Room for the number of a share beside its bar.
 const SHARE_NUMBER: f32 = 54.0;
-/// The widest number of bytes that is shown with three significant digits.
-const WIDEST_BYTES: &str = "+1023 KiB";
 /// Name of the choice of groups.
 const GROUP_BY: &str = "Group by";
 const BETWEEN: f32 = 12.0;
@@ -45,37 +37,6 @@ const BETWEEN: f32 = 12.0;
 const DESCENDING: &str = " ▼";
 /// The sign after the title of a column sorted in ascending order.
 const ASCENDING: &str = " ▲";
-
-/// The smallest readable width of a column with the widest number `widest`. All digits of numbers
-/// are shown, because truncated ones look like other numbers, and the whole title with its sort
-/// sign.
-fn least_width(
-    ui: &Ui,
-    (column, words_width): (&TableColumn, f32),
-    widest: Option<&TableCell>,
-) -> f32 {
-    match (is_wide(column), column.short) {
-        (true, true) => return SHORT_WIDTH,
-        (true, false) => return words_width,
-        (false, _) => {}
-    }
-    let colour = ui.visuals().text_color();
-    let width = |text: String, font: FontId| {
-        // Signs differ in width.
-        ui.painter().layout_no_wrap(text, font, colour).size().x.ceil() + 4.0
-    };
-    let head =
-        width(format!("{}{DESCENDING}", column.title), FontId::proportional(text_size::SMALL));
-    // In the font of the totals.
-    let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
-    let number = widest.map_or(0.0, |cell| width(cell.text_in(numbers(ui)), font.clone()));
-    let is_bytes = |cell: &&TableCell| {
-        matches!(cell, TableCell::Bytes(_) | TableCell::Change { bytes: true, .. })
-    };
-    // The largest of bytes has few letters where it is a round number of MiB.
-    let bytes = widest.filter(is_bytes).map_or(0.0, |_| width(WIDEST_BYTES.to_owned(), font));
-    head.max(number).max(bytes).max(SHORT_WIDTH)
-}
 
 /// Returns true if a column takes the remaining width.
 fn is_wide(column: &TableColumn) -> bool {
@@ -144,6 +105,11 @@ impl TableState {
     /// A state whose rows keep their given order until the user sorts them.
     pub(crate) fn as_given() -> Self {
         Self { as_given: true, ..Self::default() }
+    }
+
+    /// Lets rows keep their given order until the user sorts them, or not.
+    pub(crate) fn keep_order(&mut self, as_given: bool) {
+        self.as_given = as_given;
     }
 
     /// Sets the entries in the menu of every row. Returns a row and the entry of its menu that was
@@ -233,27 +199,10 @@ impl TableState {
         let sorted = (column, descending);
         let clicked = frame
             .show(ui, |ui| {
-                let is_name = |column: &&TableColumn| is_wide(column) && !column.short;
-                let alone = table.columns.iter().filter(is_name).count() == 1;
-                let words = if alone { NAME_WIDTH } else { WORDS_WIDTH };
-                let mut widths: Vec<f32> = Vec::new();
-                for (column, widest) in table.columns.iter().zip(&order.widest) {
-                    widths.push(least_width(ui, (column, words), widest.as_ref()));
-                }
-                let mut needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
-                if order.shares.is_some() {
-                    needed += SHARE_WIDTH + BETWEEN;
-                }
-                let spare = ui.available_width() - needed;
-                let label = table.name_column();
-                if !order.groups.is_empty() && widths[label] < GROUP_WIDTH {
-                    // Labels of groups differ at their ends. A table that scrolls far has room for
-                    // them; one that nearly fits stays in sight.
-                    let missing = GROUP_WIDTH - widths[label];
-                    let more = if -spare > missing { missing } else { spare.clamp(0.0, missing) };
-                    widths[label] += more;
-                    needed += more;
-                }
+                // The rows leave room for the scroll bar beside them.
+                let bar = ui.spacing().scroll.allocated_width();
+                let widths = ColumnWidths::of(ui, table, order, ui.available_width() - bar);
+                let needed = widths.total() + bar;
                 if needed <= ui.available_width() {
                     return rows_ui(ui, (table, &widths), order, (sorted, sort), choice, &mut menu);
                 }
@@ -312,13 +261,13 @@ impl TableState {
             0 => text,
             groups => format!("{} groups, {text}", grouped(groups as u64)),
         };
-        ui.weak(text);
+        ui.add(Label::new(RichText::new(text).weak()).truncate());
     }
 }
 
 fn rows_ui(
     ui: &mut Ui,
-    (table, widths): (&DataTable, &[f32]),
+    (table, widths): (&DataTable, &ColumnWidths),
     order: &TableRowOrder,
     (sorted, sort): ((usize, bool), &mut Option<(usize, bool)>),
     choice: TableRowSelection<'_>,
@@ -339,14 +288,16 @@ fn rows_ui(
     let across = Layout::left_to_right(Align::Center);
     let mut builder = builder.sense(sense).cell_layout(across);
     let name = table.name_column();
-    for (at, (column, width)) in table.columns.iter().zip(widths).enumerate() {
+    for at in widths.shown.iter().copied() {
+        let column = &table.columns[at];
+        let width = &widths.each[at];
         builder = builder.column(match (is_wide(column), column.short) {
             (true, true) => Width::exact(*width).clip(true),
             (true, false) => Width::remainder().at_least(*width).clip(true),
             (false, _) => Width::exact(*width),
         });
         if at == name && order.shares.is_some() {
-            builder = builder.column(Width::exact(SHARE_WIDTH).clip(true));
+            builder = builder.column(Width::exact(widths.share).clip(true));
         }
     }
     let wanted = *choice.focus;
@@ -356,8 +307,8 @@ fn rows_ui(
     // Text that can be selected takes the clicks that are to choose its row.
     let selectable = !reacts;
     let header = builder.header(26.0, |mut row| {
-        for (index, column) in table.columns.iter().enumerate() {
-            row.col(|ui| header_ui(ui, column, index, sorted, sort));
+        for index in widths.shown.iter().copied() {
+            row.col(|ui| header_ui(ui, &table.columns[index], index, sorted, sort));
             if let Some((of, _)) = order.shares.as_ref().filter(|_| index == name) {
                 row.col(|ui| share_header_ui(ui, &table.columns[*of]));
             }
@@ -367,9 +318,10 @@ fn rows_ui(
         body.rows(ROW_HEIGHT, order.lines.len() + totals, |mut row| {
             let index = row.index();
             if totals == 1 && index == 0 {
-                for (index, (column, sum)) in table.columns.iter().zip(&order.sums).enumerate() {
-                    let words: TableCell = if index == 0 { "Total" } else { "" }.into();
-                    let sum = sum.as_ref().unwrap_or(&words);
+                for (place, index) in widths.shown.iter().copied().enumerate() {
+                    let column = &table.columns[index];
+                    let words: TableCell = if place == 0 { "Total" } else { "" }.into();
+                    let sum = order.sums[index].as_ref().unwrap_or(&words);
                     row.col(|ui| {
                         let text = strong(sum.text_in(numbers(ui)));
                         cell_ui(ui, column, (sum, text), selectable);
@@ -400,7 +352,8 @@ fn rows_ui(
             let chosen = choice.chosen.is_some_and(|chosen| chosen.iter().any(is_chosen));
             row.set_selected(chosen);
             let mut pointed: Option<Response> = None;
-            for (at, (column, cell)) in table.columns.iter().zip(cells).enumerate() {
+            for at in widths.shown.iter().copied() {
+                let (column, cell) = (&table.columns[at], &cells[at]);
                 let zero = matches!(cell, TableCell::Bytes(Bytes::ZERO) | TableCell::Count(0));
                 row.col(|ui| match group.filter(|_| at == name) {
                     Some(shown) => group_name_ui(ui, shown),
@@ -478,7 +431,14 @@ fn group_name_ui(ui: &mut Ui, shown: &ShownGroup) {
     let room = (ui.available_width() - 12.0 - count.chars().count() as f32 * 7.0).max(20.0);
     ui.scope(|ui| {
         ui.set_max_width(room);
-        ui.add(Label::new(shown.group.label.as_str()).truncate().selectable(false));
+        let label = shown.group.label.as_str();
+        match path_that_fits(ui, label) {
+            Some(short) => {
+                let response = ui.add(Label::new(short).extend().selectable(false));
+                response.on_hover_text(label);
+            }
+            None => drop(ui.add(Label::new(label).truncate().selectable(false))),
+        }
     });
     ui.add(Label::new(RichText::new(count).weak()).selectable(false));
 }

@@ -58,7 +58,7 @@ pub(crate) struct TableRowOrder {
     pub largest_share: f64,
     /// Sums over these rows; `None` for columns of words.
     pub sums: Vec<Option<TableCell>>,
-    /// The widest number of each column among these rows and their sums.
+    /// The widest number of each column among these rows and their sums, or the widest short word.
     pub widest: Vec<Option<TableCell>>,
 }
 
@@ -179,8 +179,10 @@ fn widest<'a>(
     sums: impl Iterator<Item = &'a TableCell>,
 ) -> Option<TableCell> {
     let cells = rows.iter().filter_map(|row| table.rows[*row as usize].get(column));
-    let numbers = cells.chain(sums).filter(|cell| !matches!(cell, TableCell::Text(_)));
+    let is_short = table.columns[column].short;
+    let shown = cells.chain(sums).filter(|cell| is_short || !matches!(cell, TableCell::Text(_)));
     let letters = |cell: &TableCell| match cell {
+        TableCell::Text(text) => text.chars().count(),
         // The user may want all digits of bytes.
         TableCell::Bytes(_) => grouped_letters(cell) + 2,
         TableCell::Change { bytes: true, .. } => grouped_letters(cell) + 3,
@@ -189,7 +191,7 @@ fn widest<'a>(
     };
     let longer =
         |a: &&TableCell, b: &&TableCell| letters(a).cmp(&letters(b)).then_with(|| a.compare(b));
-    numbers.max_by(longer).cloned()
+    shown.max_by(longer).cloned()
 }
 
 /// The number of characters of a whole number with separators.

@@ -97,6 +97,8 @@ fn chosen_bar<'a>(
     let (row, full_height) = if shares { (0, true) } else { (row, full_height) };
     let block = layout.block_of(at)?;
     let sub_lane = block.lanes.sub_lanes.iter().position(|s| *s == chosen.sub_lane)?;
+    // Thin lanes show compute tiles only.
+    block.rows.get(sub_lane)?;
     let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
     let tiles = if block.tiles > 0.0 {
         Some(Rect::from_x_y_ranges(rect.x_range(), layout.tiles(block).y_range()))

@@ -7,7 +7,7 @@ use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::execution_trace::bar_colours::colour;
 use crate::views::execution_trace::id;
 use crate::views::execution_trace::layout::{
-    BarPosition, IpuLaneLayout, LOW_FLAME_ROW, SUB_LANE_GAP, TraceLayout,
+    BarPosition, IpuLaneLayout, LOW_FLAME_ROW, LaneName, SUB_LANE_GAP, TraceLayout,
 };
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
@@ -18,8 +18,10 @@ use egui::{
     Align2, Color32, CornerRadius, FontId, Painter, Pos2, Rangef, Rect, Shape, Stroke, Vec2, pos2,
     vec2,
 };
-use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneShares, MarkRowId, ShareColumn};
-use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, grouped};
+use tilescope_analysis::trace::{
+    LaneItem, LaneItemKind, LaneShares, MarkRowId, ReplicaWaitRank, ShareColumn,
+};
+use tilescope_report::units::{CycleRange, Cycles, ReplicaIpu, grouped, percent};
 
 /// The smallest width of a bar with a label.
 pub(super) const LEAST_LABEL: f32 = 26.0;
@@ -109,13 +111,15 @@ pub(super) fn ipu_bands<'a>(
     let mut names: Vec<f32> = high.map(|block| name_at(layout, block).y).collect();
     let mut bands = Vec::new();
     for block in layout.blocks.iter().filter(is_in_sight) {
-        let name = name_at(layout, block);
-        let is_free = names.iter().all(|y| (name.y - y).abs() >= NAME_HEIGHT);
-        let is_shown = !is_low(&block) || (name.y >= lanes.top() && is_free);
-        if is_shown && is_low(&block) {
-            names.push(name.y);
-        }
-        let name_at = if is_shown { Some(name) } else { None };
+        let name = match block.name {
+            LaneName::Ipu => Some(name_at(layout, block)),
+            LaneName::Replica { height } => Some(replica_name_at(layout, block, height)),
+            LaneName::Hidden => None,
+        };
+        let is_free = |name: Pos2| names.iter().all(|y| (name.y - y).abs() >= NAME_HEIGHT);
+        let name_at =
+            name.filter(|name| !is_low(&block) || (name.y >= lanes.top() && is_free(*name)));
+        names.extend(name_at.filter(|_| is_low(&block)).map(|name| name.y));
         // A newly visible IPU may be missing from the scene: its name and background appear first,
         // and its bars with the next answer.
         let mut known = scene.into_iter().flat_map(|scene| &scene.ipus).enumerate();
@@ -133,6 +137,9 @@ fn group_names(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Vec<(Pos2
     // The first group holds the compute tiles, labelled with the name of the IPU.
     let mut names = Vec::new();
     for (index, sub_lane) in block.lanes.sub_lanes.iter().enumerate().skip(1) {
+        if block.name != LaneName::Ipu {
+            break;
+        }
         let top = top + block.marks + block.sub_lane_top(index);
         // Entirely below the name of the IPU, or not at all.
         if top + 3.0 < least || top + 3.0 + SHARE_LINE > foot {
@@ -167,6 +174,9 @@ pub(super) fn share_lines(
     block: &IpuLaneLayout<'_>,
     shares: &[TimeShare],
 ) -> Vec<(Pos2, TimeShare)> {
+    if block.name != LaneName::Ipu {
+        return Vec::new();
+    }
     let name = name_at(layout, block);
     let rows = block.rows.first().copied().unwrap_or(1);
     let foot = layout.bars(block).top() + rows as f32 * block.row_height;
@@ -180,6 +190,20 @@ pub(super) fn share_lines(
         lines.push((pos2(name.x, y), *share));
     }
     lines
+}
+
+fn rank_text(rank: ReplicaWaitRank) -> &'static str {
+    match rank {
+        ReplicaWaitRank::Median => ", the median",
+        ReplicaWaitRank::Usual => "",
+        ReplicaWaitRank::Outlier => ", unlike most replicas",
+    }
+}
+
+/// The upper right corner of the name of a replica with thin lanes.
+fn replica_name_at(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>, height: f32) -> Pos2 {
+    let right = layout.regions.gutter().right() - 10.0;
+    pos2(right, layout.top(block) + (height - NAME_HEIGHT) / 2.0)
 }
 
 /// The upper right corner of an IPU's name.
@@ -324,7 +348,9 @@ impl TracePainter<'_> {
         let painter = self.ui.painter_at(gutter);
         let name = band.name();
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
-        if let Some(at) = band.name_at {
+        if let (Some(at), LaneName::Replica { height }) = (band.name_at, block.name) {
+            self.replica_name(&painter, block, at, height);
+        } else if let Some(at) = band.name_at {
             painter.text(at, Align2::RIGHT_TOP, &name, font, self.palette.text);
         }
         for (at, text) in group_names(layout, block) {
@@ -335,8 +361,43 @@ impl TracePainter<'_> {
         let own = Rect::from_x_y_ranges(gutter.x_range(), top..=top + block.height());
         let lane = id(self.ui, "lane").with(band.key());
         let visible = own.intersect(gutter);
-        let value = format!("{} steps", grouped(block.lanes.steps));
+        let waits = self.replica_waits(block).map_or_else(String::new, |(wait, rank)| {
+            format!(", waits {} of the run in syncs{}", percent(wait), rank_text(rank))
+        });
+        let value = format!("{} steps{waits}", grouped(block.lanes.steps));
         region_ui(self.ui, lane, visible, Role::Row, &name, &value);
+    }
+
+    /// The share of the run that a replica with thin lanes waits, and its place among the others.
+    fn replica_waits(&self, block: &IpuLaneLayout<'_>) -> Option<(f64, ReplicaWaitRank)> {
+        let replica = block.replica.filter(|_| block.name != LaneName::Ipu)?;
+        let waits = self.prepared.waits.as_ref()?;
+        Some((waits.share(block.lanes.at.class), waits.rank(replica, &self.prepared.classes)))
+    }
+
+    /// Writes the name of a replica with thin lanes, and how long it waits. The median and outliers
+    /// are marked.
+    fn replica_name(&self, painter: &Painter, block: &IpuLaneLayout<'_>, at: Pos2, height: f32) {
+        let palette = self.palette;
+        let Some(replica) = block.replica else { return };
+        let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
+        let name = painter.text(at, Align2::RIGHT_TOP, format!("R{replica}"), font, palette.text);
+        let Some((wait, rank)) = self.replica_waits(block) else { return };
+        let (word, colour) = match rank {
+            ReplicaWaitRank::Median => ("median", palette.accent),
+            ReplicaWaitRank::Usual => ("waits", palette.weak_text),
+            ReplicaWaitRank::Outlier => ("waits", palette.warning),
+        };
+        let small = FontId::proportional(text_size::CAPTION);
+        let words = format!("{word} {:.0} %", wait * 100.0);
+        let left = pos2(name.left() - spacing::XS, name.center().y);
+        painter.text(left, Align2::RIGHT_CENTER, words, small, colour);
+        if rank != ReplicaWaitRank::Usual {
+            let top = self.layout.top(block);
+            let corner = pos2(self.layout.regions.gutter().right() - 6.0, top);
+            let mark = Rect::from_min_size(corner, vec2(3.0, height));
+            painter.rect_filled(mark, CornerRadius::same(1), colour);
+        }
     }
 
     fn images(&self, block: &IpuLaneLayout<'_>, window: CycleRange, index: usize) {
@@ -454,7 +515,10 @@ pub(crate) fn hit<'a>(
         None => {
             // Points converted to cycles: a narrow bar is equally easy to hit at any zoom.
             let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
-            let item = lane.hit(row, cycle, slack)?;
+            // In the last row, deeper bars are painted over the others.
+            let is_last = block.rows.get(index).is_some_and(|rows| row + 1 >= *rows);
+            let rows = row..=if is_last { u32::MAX } else { row };
+            let item = lane.hit(rows, cycle, slack)?;
             let LaneItem { row, range, full_height, .. } = *item;
             let position = BarPosition { sub_lane: index, row, range, full_height };
             (LaneHitTarget::Bar(item), position)

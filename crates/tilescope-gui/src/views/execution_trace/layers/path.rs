@@ -382,7 +382,7 @@ pub(crate) fn hit<'a>(
         return Some(PathHit { target, range, rect: bar(layout, range) });
     }
     let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
-    let item = path.bars.hit(0, cycle, slack)?;
+    let item = path.bars.hit(0..=0, cycle, slack)?;
     let place = path.bars.items.iter().position(|own| std::ptr::eq(own, item))?;
     let lane = path.lanes.get(place).copied().flatten();
     let range = item.range;

@@ -1,11 +1,11 @@
 //! The lanes of the IPUs, one below the other: as high as lets all of them be seen at once, down to
 //! a least height, below which the list scrolls. An enlarged IPU has all of its rows, high enough for
-//! names.
+//! names. Many replicas are small multiples: a strip each, with a thin lane for each IPU.
 
 use super::regions::MARK_HEIGHT;
 use crate::model::preferences::TracePrefs;
 use crate::views::execution_trace::layers::links::LINKS_HEIGHT;
-use crate::views::execution_trace::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
+use crate::views::execution_trace::loaded_trace::{IpuLanes, LoadedTrace, are_thin, rows_of};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_analysis::trace::TraceLaneStyle;
 use tilescope_report::MarkKind;
@@ -29,6 +29,14 @@ const IPU_GAP: f32 = 8.0;
 const LEAST_IPU_GAP: f32 = 1.0;
 /// The gap between replicas.
 const REPLICA_GAP: f32 = 6.0;
+/// The gap between replicas with thin lanes.
+const STRIP_GAP: f32 = 2.0;
+/// The smallest height of a replica with thin lanes: that of its name.
+const LEAST_STRIP: f32 = 16.0;
+/// The largest height of a replica with thin lanes.
+const MOST_STRIP: f32 = 48.0;
+/// The smallest height of a thin lane.
+const THIN_LANE: f32 = 4.0;
 /// The share of the height of all lanes for enlarged IPUs, if their labels fit in it.
 const ENLARGED_SHARE: f32 = 0.65;
 /// The largest share of an IPU's height for its row of stages.
@@ -40,12 +48,24 @@ const TALL_STAGES_SHARE: f32 = 0.45;
 /// The largest height of the stages above a graph of shares.
 const TALL_STAGES: f32 = 48.0;
 
+/// The name left of the lanes of an IPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum LaneName {
+    /// Its own name.
+    Ipu,
+    /// The name of its replica, whose thin lanes have this height.
+    Replica { height: f32 },
+    /// None: the first lane of the replica has it.
+    Hidden,
+}
+
 /// The position of an IPU, in points from the top of all lanes.
 pub(crate) struct IpuLaneLayout<'a> {
     pub lanes: &'a IpuLanes,
     /// The replica of the lanes, if those of several replicas are shown.
     pub replica: Option<u32>,
-    /// The number of rows of each tile group.
+    pub name: LaneName,
+    /// The number of rows of each tile group. Thin lanes have one of compute tiles only.
     pub rows: Vec<u32>,
     pub top: f64,
     /// The height of the row of stages above the bars.
@@ -76,8 +96,7 @@ impl IpuLaneLayout<'_> {
 
     /// The top of a tile group, in points below the top of the bars.
     pub(crate) fn sub_lane_top(&self, index: usize) -> f32 {
-        // In range: `rows` has an entry for every group of tiles, in either style.
-        let above: u32 = self.rows[..index].iter().sum();
+        let above: u32 = self.rows.iter().take(index).sum();
         above as f32 * self.row_height + SUB_LANE_GAP * index as f32
     }
 
@@ -125,6 +144,7 @@ pub(crate) fn ipu_lane_layouts<'a>(
 ) -> Vec<IpuLaneLayout<'a>> {
     match shown.replicas {
         [] | [_] => lanes_of_replica(prepared, 0, shown, room),
+        many if are_thin(many) => thin_lanes(prepared, shown, room),
         _ => lanes_of_replicas(prepared, shown, room),
     }
 }
@@ -171,6 +191,42 @@ fn lanes_of_replica<'a>(
         let block = if shares { block.with_tall_stages() } else { block };
         top += f64::from(block.height() + gap);
         blocks.push(block);
+    }
+    blocks
+}
+
+/// The layouts of the IPUs of many replicas: small multiples of one height.
+fn thin_lanes<'a>(
+    prepared: &'a LoadedTrace,
+    shown: ShownIpus<'_>,
+    room: f32,
+) -> Vec<IpuLaneLayout<'a>> {
+    let ipus = shown.ipus.len().max(1) as f32;
+    let height = room / shown.replicas.len() as f32 - STRIP_GAP;
+    let row_height = (height.clamp(LEAST_STRIP, MOST_STRIP) / ipus).floor().max(THIN_LANE);
+    // A single lane is as high as the name beside it.
+    let height = (row_height * ipus).max(LEAST_STRIP);
+    let mut blocks = Vec::new();
+    let mut top = 0.0;
+    for replica in shown.replicas {
+        let mut name = LaneName::Replica { height };
+        let lanes = prepared.lanes_of(*replica);
+        let lanes = lanes.into_iter().filter(|lanes| shown.ipus.contains(&lanes.at.ipu));
+        for (index, lanes) in lanes.enumerate() {
+            blocks.push(IpuLaneLayout {
+                lanes,
+                replica: Some(*replica),
+                name,
+                rows: vec![1],
+                top: top + f64::from(row_height) * index as f64,
+                marks: 0.0,
+                row_height,
+                tiles: 0.0,
+                links: 0.0,
+            });
+            name = LaneName::Hidden;
+        }
+        top += f64::from(height + STRIP_GAP);
     }
     blocks
 }
@@ -230,7 +286,17 @@ impl IpuHeights<'_> {
         let row_height = fitting.floor().clamp(least, most);
         let tiles = self.tiles;
         let links = self.links;
-        IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles, links }
+        IpuLaneLayout {
+            lanes,
+            replica: None,
+            name: LaneName::Ipu,
+            rows,
+            top,
+            marks,
+            row_height,
+            tiles,
+            links,
+        }
     }
 
     /// The number of rows whose labels fit in a height, at least one.
@@ -257,7 +323,17 @@ impl IpuHeights<'_> {
         let row_height = (bars / count.max(1) as f32).floor().clamp(LOW_FLAME_ROW, most);
         let tiles = self.tiles;
         let links = self.links;
-        IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles, links }
+        IpuLaneLayout {
+            lanes,
+            replica: None,
+            name: LaneName::Ipu,
+            rows,
+            top,
+            marks,
+            row_height,
+            tiles,
+            links,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod ipu_lanes;
 mod regions;
 
 pub(super) use ipu_lanes::{
-    IpuLaneLayout, LOW_FLAME_ROW, SUB_LANE_GAP, ShownIpus, ipu_lane_layouts, total_height,
+    IpuLaneLayout, LOW_FLAME_ROW, LaneName, SUB_LANE_GAP, ShownIpus, ipu_lane_layouts, total_height,
 };
 pub(super) use regions::{GUTTER, MARK_HEIGHT, SCROLL_BAR, TraceRegions};
 
@@ -34,6 +34,11 @@ pub(super) struct BarPosition {
 }
 
 impl TraceLayout<'_> {
+    /// True if replicas are small multiples, with thin lanes.
+    pub(super) fn is_thin(&self) -> bool {
+        self.blocks.first().is_some_and(|block| block.name != LaneName::Ipu)
+    }
+
     /// The screen position of a cycle.
     pub(super) fn x(&self, cycle: Cycles) -> f32 {
         self.regions.lanes.left() + self.axis.x_from_position(cycle.0)
