@@ -115,8 +115,41 @@ fn stashes_have_the_depth_of_each_convention() {
     let interleaved = "options.pipeline_schedule=interleaved";
     assert_eq!(depths(&[]), [7, 5, 3, 1]);
     assert_eq!(depths(&[guide]), [9, 7, 5, 3]);
+    let keras = "options.host.framework=keras";
+    assert_eq!(depths(&[keras]), [8, 6, 4, 2]);
+    assert_eq!(depths(&[keras, "options.stash_convention=popart"]), [7, 5, 3, 1]);
     assert_eq!(depths(&[interleaved]), [4, 3, 2, 1]);
+    assert_eq!(depths(&[interleaved, keras]), [4, 3, 2, 1]);
     assert_eq!(depths(&[interleaved, guide]), [5, 5, 5, 5]);
+}
+
+/// Adam of TensorFlow computes one rate for all parameters, PopART's one for each. Without moments
+/// the frameworks make the same updates.
+#[test]
+fn parameters_of_tensorflow_share_the_rate_of_adam() {
+    const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
+    for (layers, width) in [(2, 515), (3, 77), (5, 130)] {
+        let sizes = [format!("model.layers={layers}"), format!("model.width={width}")];
+        let updates = |framework: &str, optimizer: &str| {
+            let framework = format!("options.host.framework={framework}");
+            let optimizer = format!("model.optimizer={optimizer}");
+            let stash = "options.stash_convention=popart".to_owned();
+            let keys = [&sizes[..], &[framework, optimizer, stash]].concat();
+            let one_ipu = ["target.ipus=1", "options.execution=sharded"];
+            let keys: Vec<&str> = keys.iter().map(String::as_str).chain(one_ipu).collect();
+            let compiled = compile(&common::spec(PERCEPTRON, &keys)).expect("compiles");
+            let programs = compiled.compilation.programs.iter();
+            let of_compute = programs.filter(|of| of.kind == ProgramKind::OnTileExecute);
+            let names: Vec<String> = of_compute.map(|of| of.name.to_string()).collect();
+            let rates = names.iter().filter(|name| name.ends_with("/learningRate")).count();
+            (rates, names)
+        };
+        let [shared, own] = ["keras", "popart"].map(|framework| updates(framework, "adam"));
+        assert_eq!(shared.0, 1);
+        assert!(own.0 > 1, "{layers} layers have several parameters");
+        assert_eq!(own.1.len() + 2, shared.1.len(), "the powers of the decays, and the rate");
+        assert_eq!(updates("keras", "sgd").1, updates("popart", "sgd").1);
+    }
 }
 
 #[test]
