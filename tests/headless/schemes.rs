@@ -2,7 +2,7 @@
 //! Graphcore's guides describe.
 
 use crate::common::{self, RecordedRun, sets};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::{Bytes, Cycles, IpuId, TileRuns};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report, TileMemory, TrainingPass};
@@ -121,6 +121,46 @@ fn stashes_have_the_depth_of_each_convention() {
     assert_eq!(depths(&[interleaved]), [4, 3, 2, 1]);
     assert_eq!(depths(&[interleaved, keras]), [4, 3, 2, 1]);
     assert_eq!(depths(&[interleaved, guide]), [5, 5, 5, 5]);
+}
+
+/// The last stage of a pipeline does not recompute what follows its last checkpoint, in any
+/// schedule. All other stages recompute everything.
+#[test]
+fn the_last_stage_keeps_what_follows_its_last_checkpoint() {
+    const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
+    const SCHEDULES: [&[&str]; 5] = [
+        &[],
+        &["options.stash_convention=memory_guide"],
+        &["options.stash_convention=tensorflow"],
+        &["options.pipeline_schedule=interleaved"],
+        &["options.pipeline_schedule=sequential"],
+    ];
+    for (schedule, width) in SCHEDULES.into_iter().zip([77, 130, 64, 33, 515]) {
+        for (recomputation, kept) in [("auto", &["L7"][..]), ("pipeline", &["L6", "L7"])] {
+            let recomputation = format!("options.recomputation={recomputation}");
+            let width = format!("model.width={width}");
+            let sizes = [
+                "model.layers=8",
+                "options.stages=[[\"L0\",\"L1\"],[\"L2\",\"L3\"],[\"L4\",\"L5\"],[\"L6\",\"L7\"]]",
+                recomputation.as_str(),
+                width.as_str(),
+            ];
+            let spec = common::spec(PERCEPTRON, &[&sizes[..], schedule].concat());
+            let compiled = compile(&spec).expect("compiles");
+            let mut recomputed = BTreeSet::new();
+            for program in &compiled.compilation.programs {
+                let mut parts = program.name.split('/');
+                if let Some(block) = parts.next()
+                    && parts.any(|part| part == "recompute")
+                {
+                    recomputed.extend(block.split('_').next_back().map(str::to_owned));
+                }
+            }
+            let layers = (0..8).map(|layer| format!("L{layer}"));
+            let expected = layers.filter(|layer| !kept.contains(&layer.as_str()));
+            assert_eq!(recomputed, expected.collect(), "{schedule:?}, {recomputation}");
+        }
+    }
 }
 
 /// Adam of TensorFlow computes one rate for all parameters, PopART's one for each. Without moments
