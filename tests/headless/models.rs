@@ -100,8 +100,12 @@ fn small(model: &str) -> String {
 /// leaves zeros, and none is counted twice.
 #[test]
 fn every_tensor_of_every_model_has_a_complete_layout() {
-    let training =
-        TrainingConfig { optimizer: Optimizer::Adam, accumulate: true, loss_scaling: 1.0 };
+    let training = TrainingConfig {
+        optimizer: Optimizer::Adam,
+        shares_rate: false,
+        accumulate: true,
+        loss_scaling: 1.0,
+    };
     for name in model::names() {
         let graph = graph(&format!("name = \"{name}\"\n{}", small(name)));
         let trained = !graph.losses.is_empty();

@@ -120,6 +120,12 @@ impl RemoteCopies {
         updates.any(|mark| (mark.steps.start.0..mark.steps.end.0).contains(&step))
     }
 
+    /// True if the compute tiles work on a stage while a copy runs.
+    fn works_during(&self, copy: &RemoteCopy) -> bool {
+        let mut passes = self.0.of_kind(MarkKind::Stage);
+        passes.any(|mark| mark.cycles.overlaps(copy.cycles))
+    }
+
     /// True if a stage begins to work between two steps.
     fn works_between(&self, first: u64, last: u64) -> bool {
         self.stages().any(|mark| (first..last).contains(&mark.steps.start.0))
@@ -292,6 +298,44 @@ fn updates_in_batches_merge_their_copies() {
     assert_eq!(one_by_one.moved, together.moved);
     assert!(one_by_one.exchanges > together.exchanges);
     assert!(one_by_one.cycles > together.cycles && one_by_one.fullest <= together.fullest);
+}
+
+/// On one IPU, loads of the I/O tiles for the next phase run beside the work of a phase if they are
+/// clustered before it. Otherwise they begin when that work is over.
+#[test]
+fn only_clustered_loads_run_beside_the_work_of_one_set() {
+    let by_io_tiles = ["weights", "accumulators", "optimizer_state", "activations"]
+        .map(|kind| format!("options.location.{kind}.use_io_tiles=true"));
+    let sizes =
+        [["model.width=515", "model.batch_size=33"], ["model.width=770", "model.batch_size=7"]];
+    for size in sizes {
+        let mut cycles = Vec::new();
+        let mut moved = Vec::new();
+        for order in ["interleaving", "batch", "batch_clustered_io"] {
+            let order = format!("{SETTINGS}.schedule={order}");
+            let one_set = format!("{SETTINGS}.stages=1");
+            let more =
+                ["target.ipus=1", "options.num_io_tiles=64", "options.gradient_accumulation=1"];
+            let keys = by_io_tiles.iter().chain([&order, &one_set]).map(String::as_str);
+            let spec = phased(&keys.chain(more).chain(size).collect::<Vec<_>>());
+            keeps_laws(&spec);
+            let compiled = compile(&spec).expect("compiles");
+            let copies = RemoteCopies(RecordedRun::of(&compiled, &spec));
+            let mut beside = 0;
+            for ((_, tensor), copies_of) in copies.by_tensor(&compiled) {
+                // Optimiser's state is loaded for the update.
+                for copy in copies_of.iter().filter(|of| of.load && !tensor.contains("Accl")) {
+                    beside += usize::from(copies.works_during(copy));
+                }
+            }
+            assert_eq!(beside > 0, order.ends_with("clustered_io"), "{order}, {size:?}");
+            let figures = figures(&spec);
+            cycles.push(figures.cycles);
+            moved.push(figures.moved);
+        }
+        assert!(moved.windows(2).all(|two| two[0] == two[1]), "{moved:?}");
+        assert!(cycles[2] < cycles[1] && cycles[1] <= cycles[0], "{size:?}: {cycles:?}");
+    }
 }
 
 /// Clustered loads bring the optimiser's state at the beginning of the phase with the update: the

@@ -53,7 +53,7 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
     let order = (
         one_of(&["pipelined", "sharded", "phased"]),
         one_of(&["grouped", "interleaved", "sequential"]),
-        one_of(&["popart", "memory_guide"]),
+        one_of(&["popart", "memory_guide", "tensorflow"]),
         one_of(STAGES),
         one_of(&["full", "single_pipeline", "replica_and_ladder"]),
         prop_oneof![1u32..12, 8u32..12],

@@ -2,7 +2,7 @@
 //! Graphcore's guides describe.
 
 use crate::common::{self, RecordedRun, sets};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::{Bytes, Cycles, IpuId, TileRuns};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report, TileMemory, TrainingPass};
@@ -115,8 +115,81 @@ fn stashes_have_the_depth_of_each_convention() {
     let interleaved = "options.pipeline_schedule=interleaved";
     assert_eq!(depths(&[]), [7, 5, 3, 1]);
     assert_eq!(depths(&[guide]), [9, 7, 5, 3]);
+    let keras = "options.host.framework=keras";
+    assert_eq!(depths(&[keras]), [8, 6, 4, 2]);
+    assert_eq!(depths(&[keras, "options.stash_convention=popart"]), [7, 5, 3, 1]);
     assert_eq!(depths(&[interleaved]), [4, 3, 2, 1]);
+    assert_eq!(depths(&[interleaved, keras]), [4, 3, 2, 1]);
     assert_eq!(depths(&[interleaved, guide]), [5, 5, 5, 5]);
+}
+
+/// The last stage of a pipeline does not recompute what follows its last checkpoint, in any
+/// schedule. All other stages recompute everything.
+#[test]
+fn the_last_stage_keeps_what_follows_its_last_checkpoint() {
+    const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
+    const SCHEDULES: [&[&str]; 5] = [
+        &[],
+        &["options.stash_convention=memory_guide"],
+        &["options.stash_convention=tensorflow"],
+        &["options.pipeline_schedule=interleaved"],
+        &["options.pipeline_schedule=sequential"],
+    ];
+    for (schedule, width) in SCHEDULES.into_iter().zip([77, 130, 64, 33, 515]) {
+        for (recomputation, kept) in [("auto", &["L7"][..]), ("pipeline", &["L6", "L7"])] {
+            let recomputation = format!("options.recomputation={recomputation}");
+            let width = format!("model.width={width}");
+            let sizes = [
+                "model.layers=8",
+                "options.stages=[[\"L0\",\"L1\"],[\"L2\",\"L3\"],[\"L4\",\"L5\"],[\"L6\",\"L7\"]]",
+                recomputation.as_str(),
+                width.as_str(),
+            ];
+            let spec = common::spec(PERCEPTRON, &[&sizes[..], schedule].concat());
+            let compiled = compile(&spec).expect("compiles");
+            let mut recomputed = BTreeSet::new();
+            for program in &compiled.compilation.programs {
+                let mut parts = program.name.split('/');
+                if let Some(block) = parts.next()
+                    && parts.any(|part| part == "recompute")
+                {
+                    recomputed.extend(block.split('_').next_back().map(str::to_owned));
+                }
+            }
+            let layers = (0..8).map(|layer| format!("L{layer}"));
+            let expected = layers.filter(|layer| !kept.contains(&layer.as_str()));
+            assert_eq!(recomputed, expected.collect(), "{schedule:?}, {recomputation}");
+        }
+    }
+}
+
+/// Adam of TensorFlow computes one rate for all parameters, PopART's one for each. Without moments
+/// the frameworks make the same updates.
+#[test]
+fn parameters_of_tensorflow_share_the_rate_of_adam() {
+    const PERCEPTRON: &str = "tests/data/specs/perceptron.toml";
+    for (layers, width) in [(2, 515), (3, 77), (5, 130)] {
+        let sizes = [format!("model.layers={layers}"), format!("model.width={width}")];
+        let updates = |framework: &str, optimizer: &str| {
+            let framework = format!("options.host.framework={framework}");
+            let optimizer = format!("model.optimizer={optimizer}");
+            let stash = "options.stash_convention=popart".to_owned();
+            let keys = [&sizes[..], &[framework, optimizer, stash]].concat();
+            let one_ipu = ["target.ipus=1", "options.execution=sharded"];
+            let keys: Vec<&str> = keys.iter().map(String::as_str).chain(one_ipu).collect();
+            let compiled = compile(&common::spec(PERCEPTRON, &keys)).expect("compiles");
+            let programs = compiled.compilation.programs.iter();
+            let of_compute = programs.filter(|of| of.kind == ProgramKind::OnTileExecute);
+            let names: Vec<String> = of_compute.map(|of| of.name.to_string()).collect();
+            let rates = names.iter().filter(|name| name.ends_with("/learningRate")).count();
+            (rates, names)
+        };
+        let [shared, own] = ["keras", "popart"].map(|framework| updates(framework, "adam"));
+        assert_eq!(shared.0, 1);
+        assert!(own.0 > 1, "{layers} layers have several parameters");
+        assert_eq!(own.1.len() + 2, shared.1.len(), "the powers of the decays, and the rate");
+        assert_eq!(updates("keras", "sgd").1, updates("popart", "sgd").1);
+    }
 }
 
 #[test]

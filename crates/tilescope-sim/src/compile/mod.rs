@@ -377,6 +377,7 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     }
     let graph = graph.train(TrainingConfig {
         optimizer: spec.model.optimizer,
+        shares_rate: spec.options.host.framework.is_tensorflow(),
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
     });

@@ -10,7 +10,7 @@ use crate::operators::{LoweredOperation, LoweringContext, NodeOperands};
 use crate::poputil::tensor_layout::{TensorLayout, linear_mapping};
 use crate::schedule::{ExecutionSchedule, StagePlacement};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
-use crate::specification::{Spec, TensorLocation};
+use crate::specification::{ExecutionStrategy, Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{Bytes, Elements, IpuId, TileRuns};
@@ -51,6 +51,9 @@ impl<'a> ProgramPlan<'a> {
             stash_depths: &schedule.stash_depths,
             copying: schedule.copying,
             recomputation: options.recomputation,
+            is_pipeline: options.execution == ExecutionStrategy::Pipelined
+                && placement.stages.len() > 1
+                && graph.row_shards < 2,
             activations_off_chip: !options.location.activations.on_chip,
             one_by_one: schedule.one_by_one,
             shared_weights: &sharding.weights(graph),

@@ -9,6 +9,7 @@ use crate::cost_constants::{REMOTE_BEGIN_CYCLES, REMOTE_END_CYCLES};
 use crate::poplar::exchange;
 use crate::poplar::work::OperationWork;
 use crate::shape::TensorId;
+use std::slice::from_ref;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileRuns};
 use tilescope_report::{ProgramKind, ProgramNode, StreamEndpoint};
 
@@ -23,10 +24,10 @@ pub(super) struct RemoteTransfer {
     pub to: BufferKey,
 }
 
-/// A copy into the I/O tiles that the compute tiles do not wait for yet.
+/// Copies into the I/O tiles, as one exchange, that the compute tiles do not wait for yet.
 pub(super) struct IoTileFetch {
-    tensor: TensorId,
-    copy: RemoteTransfer,
+    tensors: Vec<TensorId>,
+    copies: Vec<RemoteTransfer>,
     pub stream: FragmentItem,
 }
 
@@ -38,13 +39,11 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
     ) -> Vec<IoTileFetch> {
         let mut fetched = Vec::new();
-        for tensor in tensors {
-            let copy = self.kept_tensor_transfer(*tensor, ipu, true);
-            let bytes = self.plan.io_mapping(copy.bytes.total());
-            let on_io = RemoteTransfer { bytes, ..copy.clone() };
-            let (sync, steps) = self.remote_exchange(ipu, std::slice::from_ref(&on_io), true);
-            let stream = FragmentItem::IoStream { sync, steps, ipu };
-            fetched.push(IoTileFetch { tensor: *tensor, copy, stream });
+        for merged in tensors.chunks(self.most_in_exchange(tensors.len())) {
+            let copies: Vec<RemoteTransfer> =
+                merged.iter().map(|of| self.kept_tensor_transfer(*of, ipu, true)).collect();
+            let stream = self.io_stream(ipu, &copies, true);
+            fetched.push(IoTileFetch { tensors: merged.to_vec(), copies, stream });
         }
         fetched
     }
@@ -60,25 +59,21 @@ impl ProgramBuilder<'_> {
         if !fetched.is_empty() {
             items.push(FragmentItem::WaitForIo(ipu));
         }
-        for IoTileFetch { tensor, copy, stream } in fetched {
-            let first = self.tables.next_step();
-            let mapping = self.plan.io_mapping(copy.bytes.total());
-            let brought = self.inter_tileset_copy(&copy.name, ipu, &mapping, &copy.bytes);
-            let ends = first_leaf(std::slice::from_ref(stream)).zip(last_leaf(&brought));
-            if let Some((begin, end)) = ends {
-                self.flows.note_between(begin, end, &[copy.from], &[copy.to]);
+        for IoTileFetch { tensors, copies, stream } in fetched {
+            for (tensor, copy) in tensors.iter().zip(copies) {
+                let first = self.tables.next_step();
+                items.extend(self.bring_from_io_tiles(copy, stream, ipu));
+                let buffer = TensorBuffer::original(*tensor, ipu);
+                self.variables.lifetimes.begin_loaded(buffer, first);
+                self.variables.lifetimes.extend_to(buffer, first..self.tables.next_step());
             }
-            let buffer = TensorBuffer::original(*tensor, ipu);
-            self.variables.lifetimes.begin_loaded(buffer, first);
-            self.variables.lifetimes.extend_to(buffer, first..self.tables.next_step());
-            items.extend(brought);
         }
         items
     }
 
     /// Adds consecutive copies between an IPU and streaming memory. If merging is allowed, they
     /// form one exchange with a sync, a begin, the transfers, and an end. If the I/O tiles copy,
-    /// each is a separate exchange, in addition to an exchange between the tiles.
+    /// each has another exchange, between the tiles.
     pub(super) fn remote_copies(
         &mut self,
         ipu: IpuId,
@@ -87,42 +82,82 @@ impl ProgramBuilder<'_> {
         use_io_tiles: bool,
     ) -> Vec<FragmentItem> {
         let mut items = Vec::new();
-        if use_io_tiles {
-            for copy in copies {
-                items.extend(self.copy_through_io_tiles(ipu, copy, load));
+        for merged in copies.chunks(self.most_in_exchange(copies.len())) {
+            if use_io_tiles {
+                items.extend(self.copy_through_io_tiles(ipu, merged, load));
+            } else {
+                items.extend(self.remote_stream(ipu, merged, load));
             }
-            return items;
-        }
-        let most = if self.plan.spec.options.merge_exchange { copies.len().max(1) } else { 1 };
-        for merged in copies.chunks(most) {
-            items.extend(self.remote_stream(ipu, merged, load));
         }
         items
     }
 
-    /// Adds a copy by the I/O tiles. Compute tiles wait for a load, and continue during a store.
+    /// Returns the number of consecutive copies, out of `copies`, that form one exchange.
+    fn most_in_exchange(&self, copies: usize) -> usize {
+        if self.plan.spec.options.merge_exchange { copies.max(1) } else { 1 }
+    }
+
+    /// Adds an exchange of the I/O tiles. Compute tiles wait for a load, and continue during a
+    /// store.
     fn copy_through_io_tiles(
         &mut self,
         ipu: IpuId,
-        copy: &RemoteTransfer,
+        copies: &[RemoteTransfer],
         load: bool,
     ) -> Vec<FragmentItem> {
-        let mapping = self.plan.io_mapping(copy.bytes.total());
-        let on_io = RemoteTransfer { bytes: mapping.clone(), ..copy.clone() };
-        let mut items = Vec::new();
         let wait = FragmentItem::WaitForIo(ipu);
         if load {
-            let (sync, steps) = self.remote_exchange(ipu, std::slice::from_ref(&on_io), load);
-            items.extend([FragmentItem::IoStream { sync, steps, ipu }, wait]);
-            items.extend(self.inter_tileset_copy(&copy.name, ipu, &mapping, &copy.bytes));
-        } else {
-            items.push(wait);
-            items.extend(self.inter_tileset_copy(&copy.name, ipu, &copy.bytes, &mapping));
-            let (sync, steps) = self.remote_exchange(ipu, std::slice::from_ref(&on_io), load);
-            items.push(FragmentItem::IoStream { sync, steps, ipu });
+            let stream = self.io_stream(ipu, copies, load);
+            let mut items = vec![stream.clone(), wait];
+            for copy in copies {
+                items.extend(self.bring_from_io_tiles(copy, &stream, ipu));
+            }
+            return items;
         }
-        self.flows.note(&items, &[copy.from], &[copy.to]);
+        let mut items = vec![wait];
+        let mut passed_on = Vec::new();
+        for copy in copies {
+            let mapping = self.plan.io_mapping(copy.bytes.total());
+            let passing = self.inter_tileset_copy(&copy.name, ipu, &copy.bytes, &mapping);
+            passed_on.push(first_leaf(&passing));
+            items.extend(passing);
+        }
+        let stream = self.io_stream(ipu, copies, load);
+        for (copy, first) in copies.iter().zip(passed_on) {
+            let begin = first.or(first_leaf(from_ref(&stream)));
+            if let Some((begin, end)) = begin.zip(last_leaf(from_ref(&stream))) {
+                self.flows.note_between(begin, end, &[copy.from], &[copy.to]);
+            }
+        }
+        items.push(stream);
         items
+    }
+
+    /// Moves a tensor that the I/O tiles load in `stream` to the compute tiles.
+    fn bring_from_io_tiles(
+        &mut self,
+        copy: &RemoteTransfer,
+        stream: &FragmentItem,
+        ipu: IpuId,
+    ) -> Vec<FragmentItem> {
+        let mapping = self.plan.io_mapping(copy.bytes.total());
+        let brought = self.inter_tileset_copy(&copy.name, ipu, &mapping, &copy.bytes);
+        let stream = from_ref(stream);
+        let end = last_leaf(&brought).or(last_leaf(stream));
+        if let Some((begin, end)) = first_leaf(stream).zip(end) {
+            self.flows.note_between(begin, end, &[copy.from], &[copy.to]);
+        }
+        brought
+    }
+
+    /// Adds an exchange between the I/O tiles and streaming memory.
+    fn io_stream(&mut self, ipu: IpuId, copies: &[RemoteTransfer], load: bool) -> FragmentItem {
+        let mut on_io = copies.to_vec();
+        for copy in &mut on_io {
+            copy.bytes = self.plan.io_mapping(copy.bytes.total());
+        }
+        let (sync, steps) = self.remote_exchange(ipu, &on_io, load);
+        FragmentItem::IoStream { sync, steps, ipu }
     }
 
     /// Adds an exchange between compute tiles and I/O tiles.

@@ -320,6 +320,11 @@ fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
              PopART's sources count {}",
             count_by(StashConvention::Popart)
         ),
+        (PipelineSchedule::Grouped, StashConvention::Tensorflow) => format!(
+            ", counted as in TensorFlow's sources: the last stage has a slot for each pass. \
+             PopART's sources count {}",
+            count_by(StashConvention::Popart)
+        ),
         _ => String::new(),
     };
     let depths = listed(depths.iter().copied());

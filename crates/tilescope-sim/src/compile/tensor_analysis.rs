@@ -84,6 +84,8 @@ pub(crate) struct StashPolicy<'a> {
     pub copying: StageCopyTiming,
     /// The nodes that the backward pass recomputes.
     pub recomputation: RecomputationType,
+    /// True if the stages are those of a pipeline with more than one, in any schedule.
+    pub is_pipeline: bool,
     /// True if activations are kept in streaming memory until the backward pass, unless their
     /// operation states otherwise.
     pub activations_off_chip: bool,
@@ -325,15 +327,23 @@ impl TensorAnalysis {
                 needed.entry(*input).or_default().insert(RecomputeGroup::of(node));
             }
         }
+        // The last stage of a pipeline keeps what follows its last checkpoint, because its backward
+        // pass needs that first (`setFinalFwdStageRecomputation` in popart
+        // willow/src/transforms/pipeline.cpp, `GetRecomputationCluster` in graphcore/tensorflow
+        // driver/passes/pipeline_recomputation.cc).
+        let is_last = keeping.is_pipeline && stage + 1 == placement.stages.len();
+        let blocks = (0..graph.blocks.len()).map(BlockId);
+        let last_block = blocks.rev().find(|block| placement.runs(stage, *block));
         let computes_again = match keeping.recomputation {
             RecomputationType::None => RecomputedNodes::Marked,
-            // The last stage of a pipeline starts its backward pass immediately: its activations
-            // are still there.
+            RecomputationType::Pipeline if is_last => RecomputedNodes::Marked,
             RecomputationType::Pipeline if depth > 1 || !keeping.copying.is_pipelined() => {
                 RecomputedNodes::OfStage
             }
             RecomputationType::Pipeline => RecomputedNodes::Marked,
-            RecomputationType::Auto | RecomputationType::Checkpoints => RecomputedNodes::OfBlock,
+            RecomputationType::Auto | RecomputationType::Checkpoints => {
+                RecomputedNodes::OfBlock { except: last_block.filter(|_| is_last) }
+            }
         };
         let kept = self.find_recompute_nodes(graph, placement, stage, computes_again, &needed);
         // A tensor is not stored only to be loaded again immediately: its memory is not needed in
@@ -380,7 +390,7 @@ impl TensorAnalysis {
             };
             let block = match computes_again {
                 RecomputedNodes::OfStage => last.unwrap_or(wanted_by.block),
-                RecomputedNodes::OfBlock | RecomputedNodes::Marked => wanted_by.block,
+                RecomputedNodes::OfBlock { .. } | RecomputedNodes::Marked => wanted_by.block,
             };
             let group = RecomputeGroup { block, ..wanted_by };
             if nodes.get(&producer).is_none_or(|known| *known < group) {
@@ -417,8 +427,8 @@ impl TensorAnalysis {
 enum RecomputedNodes {
     /// The nodes that the model marks.
     Marked,
-    /// The nodes of the block whose backward nodes need them.
-    OfBlock,
+    /// The nodes of the block whose backward nodes need them, except for one block.
+    OfBlock { except: Option<BlockId> },
     /// All nodes of the stage.
     OfStage,
 }
@@ -434,7 +444,7 @@ impl RecomputedNodes {
         node.pass == TrainingPass::Forward
             && match self {
                 Self::Marked => marked,
-                Self::OfBlock => marked || node.block == block,
+                Self::OfBlock { except } => marked || node.block == block && except != Some(block),
                 Self::OfStage => true,
             }
     }

@@ -179,6 +179,11 @@ pub(crate) fn own_call_factors() -> FactorBand {
 }
 
 impl HostPath {
+    /// True if programs of the framework are compiled by TensorFlow's plugin.
+    pub(crate) fn is_tensorflow(&self) -> bool {
+        self.name == KERAS.name
+    }
+
     /// Band around `call_seconds` that contains the true duration of a call in nine of ten cases.
     /// It reaches from the shortest to the longest published call, widened on both sides by the
     /// error share of unmeasured figures.

@@ -5,6 +5,7 @@ use super::builder::GraphBuilder;
 use super::{GraphNode, GraphProblem, ModelGraph, NodeOptions};
 use crate::operators::{
     AccumulateOp, BinaryOp, GradientBuilder, GraphError, OperationSink, Optimizer, ScaleOp,
+    UpdateForm,
 };
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use tilescope_report::TrainingPass;
@@ -13,6 +14,8 @@ use tilescope_report::TrainingPass;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingConfig {
     pub optimizer: Optimizer,
+    /// True if all parameters share the rate of Adam, as in TensorFlow.
+    pub shares_rate: bool,
     /// True if several micro-batches share one update, so that gradients are accumulated.
     pub accumulate: bool,
     /// Factor of the loss that keeps small gradients above zero. 1 means no scaling.
@@ -250,7 +253,8 @@ fn update(
     gradients: &[Option<TensorId>],
     training: TrainingConfig,
 ) -> Result<(), GraphError> {
-    let TrainingConfig { optimizer, accumulate, loss_scaling } = training;
+    let TrainingConfig { optimizer, shares_rate, accumulate, loss_scaling } = training;
+    let mut computes_rate = true;
     builder.set_origin(None, NodeOptions::default());
     builder.set_compute_batch(0);
     let parameters: Vec<TensorId> = builder.graph().with_role(TensorRole::Parameter).collect();
@@ -264,11 +268,13 @@ fn update(
             let ty = TensorInfo::new(tensor.ty.shape.clone(), dtype.unwrap_or(tensor.ty.dtype));
             operands.push(builder.tensor(&name, ty, TensorRole::OptimizerState));
         }
+        let form = if shares_rate { UpdateForm::Shared { computes_rate } } else { UpdateForm::Own };
         builder.apply_all(
             &format!("{}/{}", tensor.name, optimizer.name()),
-            optimizer.update(accumulate, loss_scaling != 1.0),
+            optimizer.update(form, accumulate, loss_scaling != 1.0),
             &operands,
         )?;
+        computes_rate = false;
     }
     Ok(())
 }

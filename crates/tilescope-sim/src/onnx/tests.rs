@@ -75,8 +75,12 @@ fn is_updated(graph: &ModelGraph, name: &str) -> bool {
     })
 }
 
-const TRAINING: TrainingConfig =
-    TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
+const TRAINING: TrainingConfig = TrainingConfig {
+    optimizer: Optimizer::Sgd,
+    shares_rate: false,
+    accumulate: false,
+    loss_scaling: 1.0,
+};
 
 /// Checks a case and describes the first problem.
 fn problem(case: &OnnxOperatorCase) -> Option<String> {

@@ -86,6 +86,7 @@ pub(crate) use nll::NllOp;
 pub use norm::NormOp;
 pub use one_hot::OneHotOp;
 pub use optimizer::Optimizer;
+pub(crate) use optimizer::UpdateForm;
 pub use pad::PadOp;
 pub use planned_cost::{PlannedCost, PlannedSizes};
 pub use pointwise::Pointwise;

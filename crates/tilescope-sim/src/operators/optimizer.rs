@@ -5,6 +5,12 @@
 //! with weight decay. LAMB compares the norms of parameter and step. The variable update adds the
 //! step, times a rate that one tile computes (popart willow/src/popx/op/accumulatex.cpp,
 //! adamupdaterx.cpp, lambx.cpp, adamvarupdatex.cpp).
+//!
+//! Adam of TensorFlow has one rate for all parameters, with the corrections of the bias
+//! (graphcore/tensorflow tensorflow/compiler/tf2xla/kernels/training_ops.cc, `ResourceApplyAdam`).
+//! Sums that overwrite a variable with a scaled tensor are one pass, and other functions with a
+//! single user join one expression (compiler/plugin/poplar/driver/passes/
+//! fuse_ops_into_poplar_ops.cc, `scaled_inplace_xby`, and expression_outliner.cc).
 
 use super::{
     LoweredOperation, LoweringContext, LoweringError, LoweringResult, NodeOperands, Operator,
@@ -94,8 +100,13 @@ impl Optimizer {
 
     /// Makes the update of one parameter. If there is an accumulator, the update prepares it for
     /// the next sum. Adaptive optimisers scale gradients of a scaled loss back.
-    pub(crate) fn update(self, accumulates: bool, unscales: bool) -> impl Operator + 'static {
-        VarUpdateOp { optimizer: self, accumulates, unscales }
+    pub(crate) fn update(
+        self,
+        form: UpdateForm,
+        accumulates: bool,
+        unscales: bool,
+    ) -> impl Operator + 'static {
+        VarUpdateOp { optimizer: self, form, accumulates, unscales }
     }
 
     /// True if it has moments of gradients.
@@ -104,10 +115,20 @@ impl Optimizer {
     }
 }
 
+/// The operations that an update consists of, which depend on the framework.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum UpdateForm {
+    /// That of PopART: every parameter has its own count of updates and its own rate.
+    Own,
+    /// That of TensorFlow, for Adam: the rate is shared. The first parameter computes it.
+    Shared { computes_rate: bool },
+}
+
 /// The update of one parameter. Operands: parameter, gradient or accumulator, states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct VarUpdateOp {
     optimizer: Optimizer,
+    form: UpdateForm,
     accumulates: bool,
     unscales: bool,
 }
@@ -132,6 +153,18 @@ const STEP: FusedExpression = FusedExpression { operands: 2, functions: 9 };
 /// The step with the decay of the weights added.
 const DECAYING_STEP: FusedExpression = FusedExpression { operands: 3, functions: 11 };
 
+/// The powers of both decays for the next update, in TensorFlow.
+const DECAY_POWERS: FusedExpression = FusedExpression { operands: 2, functions: 2 };
+
+/// The shared rate, `rate sqrt(1 - b2^t) / (1 - b1^t)` (training_ops.cc).
+const SHARED_RATE: FusedExpression = FusedExpression { operands: 3, functions: 5 };
+
+/// The change of the second moment, `gradient gradient - accl2` (training_ops.cc).
+const SECOND_MOMENT_CHANGE: FusedExpression = FusedExpression { operands: 2, functions: 2 };
+
+/// The step with the shared rate, `rate accl1 / (sqrt(accl2) + e)` (training_ops.cc).
+const SHARED_RATE_STEP: FusedExpression = FusedExpression { operands: 2, functions: 4 };
+
 /// The work of one update under construction.
 struct UpdateWork<'a> {
     machine: &'a IpuTarget,
@@ -151,12 +184,38 @@ impl UpdateWork<'_> {
     fn scalar(&mut self, name: &str, expression: FusedExpression, to: &str) {
         let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
         self.work.push(elementwise::fused(name, expression, (DType::Float, &one), true));
-        let sent = one.map(|count| *count * DType::Float.bytes());
+        self.send_scalar(to);
+    }
+
+    /// Adds the exchange that sends a value on a single tile to the parameter's tiles for the pass
+    /// `to`.
+    fn send_scalar(&mut self, to: &str) {
+        let sent = TileRuns::uniform(TileRange::first_tiles(1), DType::Float.bytes());
         let received = self.elements.map(|_| DType::Float.bytes());
         let messages = TileMessages::each_way(1);
         let speed = self.machine.exchange_speed();
         let tiles = self.machine.tiles;
         self.work.push_some(exchange::phase(to, &received, &sent, messages, tiles, speed));
+    }
+
+    /// Adds the update of Adam with a rate that all parameters share.
+    fn shared_rate_update(&mut self, states: [DType; 2], computes_rate: bool) {
+        let (dtype, elements) = (self.dtype, self.elements);
+        let [first, second] = states;
+        let subtract = ElementwiseOp::Binary(BinaryOpType::Subtract);
+        self.work.push(elementwise::apart("accl1Change", subtract, first, elements));
+        self.work.push(elementwise::scaled_add("accl1Update", first, elements));
+        self.fused("accl2Change", SECOND_MOMENT_CHANGE, second, false);
+        self.work.push(elementwise::scaled_add("accl2Update", second, elements));
+        if computes_rate {
+            let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
+            let on_one_tile = (DType::Float, &one);
+            self.work.push(elementwise::fused("decayPowers", DECAY_POWERS, on_one_tile, true));
+            self.work.push(elementwise::fused("learningRate", SHARED_RATE, on_one_tile, false));
+        }
+        self.send_scalar("adamStep");
+        self.fused("adamStep", SHARED_RATE_STEP, first, false);
+        self.work.push(elementwise::in_place("varUpdate", subtract, dtype, elements));
     }
 
     /// Adds the moments, and the step that they make, in the types of `states`.
@@ -192,6 +251,39 @@ fn squared_norms(
         dtype: float,
         elements: weights.elements.map(|count| 2 * *count),
     })
+}
+
+impl VarUpdateOp {
+    /// Returns whether the update computes the rate that it shares with other updates, or `None` if
+    /// it has its own.
+    fn shares_rate(&self) -> Option<bool> {
+        match (self.form, self.optimizer) {
+            (UpdateForm::Shared { computes_rate }, Optimizer::Adam) => Some(computes_rate),
+            _ => None,
+        }
+    }
+
+    /// Adds the preparation of the accumulator, if there is one, for the next sum.
+    fn with_next_accumulator(
+        &self,
+        mut work: OperationWork,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> OperationWork {
+        if !self.accumulates {
+            return work;
+        }
+        let dtype = lowering.tensor_type(node.inputs[0]).dtype;
+        let elements = lowering.layout_or_linear(node.inputs[1]).elements;
+        work.push(match self.optimizer {
+            // The accumulated sum decays into the momentum of the next update.
+            Optimizer::SgdMomentumCombined => {
+                elementwise::axpby("acclUpdate/axpby", dtype, &elements)
+            }
+            _ => elementwise::fill("accumulatorUpdate/zero", dtype, &elements),
+        });
+        work
+    }
 }
 
 impl Operator for VarUpdateOp {
@@ -246,6 +338,10 @@ impl Operator for VarUpdateOp {
                     update.work.push(phase);
                 }
                 let states = [2, 3].map(|at| lowering.tensor_type(node.inputs[at]).dtype);
+                if let Some(computes_rate) = self.shares_rate() {
+                    update.shared_rate_update(states, computes_rate);
+                    return Ok(self.with_next_accumulator(update.work, lowering, node).into());
+                }
                 let decays = self.optimizer != Optimizer::Adam;
                 let step = if decays { DECAYING_STEP } else { STEP };
                 update.adaptive_step(states, step);
@@ -262,17 +358,7 @@ impl Operator for VarUpdateOp {
             update.scalar("adamVarUpdate/learningRate", rate, name);
         }
         update.work.push(elementwise::scaled_add(name, dtype, elements));
-        let mut work = update.work;
-        if self.accumulates {
-            let elements = lowering.layout_or_linear(node.inputs[1]).elements;
-            work.push(match self.optimizer {
-                // The accumulated sum decays into the momentum of the next update.
-                Optimizer::SgdMomentumCombined => {
-                    elementwise::axpby("acclUpdate/axpby", dtype, &elements)
-                }
-                _ => elementwise::fill("accumulatorUpdate/zero", dtype, &elements),
-            });
-        }
+        let work = self.with_next_accumulator(update.work, lowering, node);
         Ok(LoweredOperation { replica_sum, ..work.into() })
     }
 }

@@ -306,7 +306,8 @@ impl OperatorCase {
     /// The trained graph of the case.
     fn trained(&self) -> Result<ModelGraph, GraphError> {
         let optimizer = Optimizer::Sgd;
-        let training = TrainingConfig { optimizer, accumulate: true, loss_scaling: 1.0 };
+        let training =
+            TrainingConfig { optimizer, shares_rate: false, accumulate: true, loss_scaling: 1.0 };
         self.graph(TensorRole::Parameter).train(training)
     }
 }

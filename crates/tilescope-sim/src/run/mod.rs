@@ -9,6 +9,7 @@ mod copies;
 mod dry_run;
 mod host;
 mod leaf_costs;
+mod phase_loads;
 mod side_by_side;
 mod step_sequences;
 mod trial;
@@ -26,7 +27,6 @@ use clocks::{IpuClocks, TileGroup};
 use host::{AlikeReplicas, HostTimeline, WaitTotals, loader_seconds_of};
 use leaf_costs::LeafCostTable;
 use std::collections::BTreeSet;
-use std::ops::Range;
 use step_sequences::StepSequenceCache;
 use tilescope_report::units::{
     CycleRange, Cycles, Hertz, IpuId, ProgramId, ReplicaClassId, StepId,
@@ -381,6 +381,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     self.prefetch_beside(this, next)?;
                 }
                 self.slot(slot, index, iteration)?;
+                if let Some((this, Some(next))) = &phases
+                    && this.end == index + 1
+                {
+                    self.prefetch_before_updates(this, next)?;
+                }
                 self.updates_of_stages(&schedule.updates_behind(index), iteration)?;
                 if let Some((this, Some(next))) = &phases
                     && this.end == index + 1
@@ -414,48 +419,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             )?;
         }
         Ok(())
-    }
-
-    /// Loads the tensors that the next phase needs and that can be loaded during this one. Both
-    /// phases are ranges of slots. Nothing is loaded if a stage continues and still uses its
-    /// weights. If all phases are on the same IPUs, only the I/O tiles load.
-    fn prefetch_beside(
-        &mut self,
-        this: &Range<usize>,
-        next: &Range<usize>,
-    ) -> Result<(), S::Error> {
-        if self.goes_on(this, next) {
-            return Ok(());
-        }
-        let next = &self.compiled.schedule.slots[next.clone()];
-        self.prefetch_by_io_tiles(next)?;
-        if self.has_one_set() { Ok(()) } else { self.prefetch_remote_loads(next) }
-    }
-
-    /// Loads the remaining tensors that the next phase needs.
-    fn prefetch_behind(
-        &mut self,
-        this: &Range<usize>,
-        next: &Range<usize>,
-    ) -> Result<(), S::Error> {
-        let goes_on = self.goes_on(this, next);
-        let next = &self.compiled.schedule.slots[next.clone()];
-        if goes_on {
-            self.prefetch_by_io_tiles(next)?;
-        }
-        if goes_on || self.has_one_set() { self.prefetch_remote_loads(next) } else { Ok(()) }
-    }
-
-    /// True if a stage works in both of two phases, which are ranges of slots.
-    fn goes_on(&self, this: &Range<usize>, next: &Range<usize>) -> bool {
-        let slots = &self.compiled.schedule.slots;
-        let next = &slots[next.clone()];
-        slots[this.clone()].iter().any(|slot| next.iter().any(|of| of.shares_stage(slot)))
-    }
-
-    /// True if all phases are on the same IPUs.
-    fn has_one_set(&self) -> bool {
-        self.spec.options.execution_phase_settings.stages == 1
     }
 
     /// The copies that the I/O tiles may begin while the slot with this index works: each copy of

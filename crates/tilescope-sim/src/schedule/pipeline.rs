@@ -15,8 +15,12 @@
 //!
 //! Source: popart willow/src/transforms/pipeline.cpp and docs/notes/transforms/pipelining.md. In
 //! the form of Graphcore's memory guide (section 4.2) the last stage keeps its micro-batch for two
-//! slots, so that `2S + 1` slots fill the pipeline. The interleaved schedule follows TensorFlow's
-//! driver/visitors/pipeline_visitor_utils.h, with one pass per IPU and slot.
+//! slots, so that `2S + 1` slots fill the pipeline. In TensorFlow's form each pass of the last stage
+//! has a slot of its own, so that the backward pass of stage `s` follows `2S - 1 - s` slots after
+//! the start (graphcore/tensorflow driver/visitors/pipeline_visitor_utils.h, `ScheduleOffsets` and
+//! `ConstructRampUpSchedule`). Its queues hold `2 (S - s) - 1` micro-batches
+//! (driver/passes/pipeline_fifo_inserter.cc) besides the one that they pass on. The interleaved
+//! schedule is TensorFlow's, with one pass per IPU and slot.
 
 use super::{PipelinePhase, ScheduleSlot, StageTurn};
 use crate::specification::{PipelineSchedule, StashConvention};
@@ -48,7 +52,8 @@ impl PipelineTiming {
             (false, ..) => up,
             (true, PipelineSchedule::Grouped, StashConvention::Popart) => 2 * up - 1,
             (true, PipelineSchedule::Grouped, StashConvention::MemoryGuide) => 2 * up + 1,
-            (true, PipelineSchedule::Interleaved | PipelineSchedule::Sequential, _) => 2 * up,
+            (true, PipelineSchedule::Grouped, StashConvention::Tensorflow)
+            | (true, PipelineSchedule::Interleaved | PipelineSchedule::Sequential, _) => 2 * up,
         };
         let spacing = match (training, schedule) {
             (_, PipelineSchedule::Sequential) => length,
@@ -86,7 +91,11 @@ impl PipelineTiming {
             (PipelineSchedule::Sequential, _) => 1,
             (PipelineSchedule::Grouped, StashConvention::Popart) => 2 * (to_the_end - 1) + 1,
             (PipelineSchedule::Grouped, StashConvention::MemoryGuide) => 2 * to_the_end + 1,
-            (PipelineSchedule::Interleaved, StashConvention::Popart) => to_the_end,
+            (PipelineSchedule::Grouped, StashConvention::Tensorflow) => 2 * to_the_end,
+            (
+                PipelineSchedule::Interleaved,
+                StashConvention::Popart | StashConvention::Tensorflow,
+            ) => to_the_end,
             (PipelineSchedule::Interleaved, StashConvention::MemoryGuide) => self.stages as u64 + 1,
         }
     }
@@ -138,6 +147,9 @@ mod tests {
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
 
+    const CONVENTIONS: [StashConvention; 3] =
+        [StashConvention::Popart, StashConvention::MemoryGuide, StashConvention::Tensorflow];
+
     /// The slot in which a stage makes a pass for a micro-batch.
     fn when(slots: &[ScheduleSlot], stage: usize, pass: TrainingPass, micro_batch: u64) -> usize {
         let wanted = StageTurn { stage, pass, micro_batch };
@@ -150,8 +162,7 @@ mod tests {
             Just(PipelineSchedule::Interleaved),
             Just(PipelineSchedule::Sequential)
         ];
-        let convention =
-            prop_oneof![Just(StashConvention::Popart), Just(StashConvention::MemoryGuide)];
+        let convention = proptest::sample::select(CONVENTIONS.to_vec());
         (1usize..9, schedule, convention).prop_map(|(stages, schedule, convention)| {
             PipelineTiming::new(stages, schedule, convention, true)
         })
@@ -195,7 +206,7 @@ mod tests {
     #[test]
     fn all_stages_are_busy_exactly_in_the_main_phase() {
         for stages in [2usize, 4, 8] {
-            for convention in [StashConvention::Popart, StashConvention::MemoryGuide] {
+            for convention in CONVENTIONS {
                 let form = PipelineTiming::new(stages, PipelineSchedule::Grouped, convention, true);
                 for slot in form.slots(30) {
                     let full = slot.turns.len() == 2 * stages;

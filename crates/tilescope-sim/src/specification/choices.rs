@@ -69,6 +69,8 @@ spec_words! {
         /// The convention of the memory guide: `2 (S - s) + 1`, or `S + 1` for the interleaved
         /// schedule.
         MemoryGuide = "memory_guide" | "seed",
+        /// The convention of TensorFlow: `2 (S - s)`, or `S - s` for the interleaved schedule.
+        Tensorflow = "tensorflow",
     }
 }
 

@@ -8,6 +8,9 @@ use tilescope_report::{FactorBand, ProgramErrorBand, ProgramErrorSource, TargetK
 /// The key of the time of a call.
 const CALL_SECONDS: &str = "options.host.seconds_per_framework_call";
 
+/// The key of the form of a pipeline's schedule.
+const STASH_CONVENTION: &str = "options.stash_convention";
+
 /// The host path that a spec names.
 pub(super) fn path_of_name(values: &CheckedSpecValues) -> &'static HostPath {
     values.field("options.host", "framework").unwrap_or(&PLAIN_HOST)
@@ -15,6 +18,10 @@ pub(super) fn path_of_name(values: &CheckedSpecValues) -> &'static HostPath {
 
 /// The value of a key that the spec does not set.
 pub(super) fn inherited(values: &CheckedSpecValues, path: &str) -> Option<SpecValue> {
+    if path == STASH_CONVENTION {
+        let is_tensorflow = path_of_name(values).is_tensorflow();
+        return is_tensorflow.then(|| SpecValue::String("tensorflow".to_owned()));
+    }
     if path != CALL_SECONDS {
         return None;
     }

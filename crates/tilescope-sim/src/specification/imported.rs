@@ -287,11 +287,12 @@ pub(super) fn value(
                 return None;
             }
             let stages = i64::try_from(stages(file, values)).ok().filter(|stages| *stages > 1)?;
-            let guide = values.field("options", "stash_convention");
-            let fewest = match (trained, guide) {
+            let convention = values.field("options", "stash_convention");
+            let fewest = match (trained, convention) {
                 (false, _) => stages,
                 (true, Some(StashConvention::MemoryGuide)) => 2 * stages + 1,
-                (true, _) => 2 * stages - 1,
+                (true, Some(StashConvention::Tensorflow)) => 2 * stages,
+                (true, Some(StashConvention::Popart) | None) => 2 * stages - 1,
             };
             Some(SpecValue::Integer(fewest))
         }

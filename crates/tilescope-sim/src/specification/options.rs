@@ -407,8 +407,9 @@ spec_table! {
             shows_in: "Execution trace: order of passes; Memory: stashes",
             tensorflow: "PipelineSchedule.Grouped / Interleaved / Sequential (TensorFlow)",
         }
-        /// Number of slots and stash entries: as in PopART, 2(S-1-s)+1, or as in the memory guide,
-        /// 2(S-s)+1 (interleaved: S+1)
+        /// Number of slots and stash entries: as in PopART, 2(S-1-s)+1, as in the memory guide,
+        /// 2(S-s)+1 (interleaved: S+1), or as in TensorFlow, 2(S-s) (interleaved: S-s). The default
+        /// of `options.host.framework = "keras"` is that of TensorFlow
         stash_convention: StashConvention = StashConvention::Popart => {
             shows_in: "Execution trace: slots of the ramp-up; Memory: `…/stash` variables",
         }

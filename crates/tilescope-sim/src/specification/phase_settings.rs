@@ -26,7 +26,8 @@ spec_table! {
             popart: "executionPhaseSettings.phases",
         }
         /// Sets of IPUs that take turns. With 2, one set loads while the other computes. With 1,
-        /// all IPUs compute every phase, and only I/O tiles load meanwhile
+        /// all IPUs compute every phase, and only I/O tiles load meanwhile, with the schedule
+        /// `batch_clustered_io`
         stages: u32 = 2, in SpecKeyType::Integer(1, 2) => {
             shows_in: "Execution trace: IPUs that compute, remoteLoad in the sub-lane of the I/O \
             tiles",
@@ -58,7 +59,7 @@ spec_table! {
         }
         /// Order of the updates of a phase: weight by weight; or in batches: all loads, reductions
         /// over replicas, updates and stores; or batches with the state loaded at the start of the
-        /// phase
+        /// phase. With one set of IPUs, only the last loads the next phase beside this one
         schedule: ExecutionPhaseSchedule = ExecutionPhaseSchedule::Interleaving => {
             shows_in: "Execution trace: remote buffer copies of the updates; Memory",
             popart: "executionPhaseSettings.schedule",

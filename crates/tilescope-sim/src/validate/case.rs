@@ -5,7 +5,7 @@ use crate::error_bands::{OperationExtent, group_of_kind};
 use crate::graph::{GraphBuilder, GraphNodeId, ModelGraph};
 use crate::graph_lowering::op_benchmark::OpBenchmarkProgram;
 use crate::operators::LoweringContext;
-use crate::operators::{Operator, Optimizer};
+use crate::operators::{Operator, Optimizer, UpdateForm};
 use crate::poplin::PlanCache;
 use crate::poplin::planner::PoplibsOptions;
 use crate::poputil::tensor_layout::TensorLayout;
@@ -170,7 +170,13 @@ impl OpBenchmarkCase {
         gradient: TensorId,
     ) -> Result<(), RowProblem> {
         let operands = [parameter, gradient];
-        self.apply_all(true, "update", Optimizer::Sgd.update(false, false), &operands).map(|_| ())
+        self.apply_all(
+            true,
+            "update",
+            Optimizer::Sgd.update(UpdateForm::Own, false, false),
+            &operands,
+        )
+        .map(|_| ())
     }
 
     /// The sizes of the operations of a measured group that run.

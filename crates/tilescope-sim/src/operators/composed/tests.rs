@@ -45,7 +45,8 @@ fn shape(
     assert_eq!(named, 1, "one node has the name of the operation");
     if ty.dtype != DType::Int {
         let optimizer = Optimizer::Sgd;
-        let training = TrainingConfig { optimizer, accumulate: false, loss_scaling: 1.0 };
+        let training =
+            TrainingConfig { optimizer, shares_rate: false, accumulate: false, loss_scaling: 1.0 };
         check_lowering(&graph.train(training).expect("has gradients"), "trained");
     } else {
         check_lowering(&graph, "inference");

@@ -48,8 +48,12 @@ pub(super) fn trained_as_classes(
     let labels = graph.tensor("labels", labels, TensorRole::Input);
     let loss = graph.apply("loss", CrossEntropyOp, &[rows, labels]).expect("labels fit");
     graph.loss(loss);
-    let training =
-        TrainingConfig { optimizer: Optimizer::Sgd, accumulate: false, loss_scaling: 1.0 };
+    let training = TrainingConfig {
+        optimizer: Optimizer::Sgd,
+        shares_rate: false,
+        accumulate: false,
+        loss_scaling: 1.0,
+    };
     graph.finish().train(training).expect("has gradients").with_joined_views()
 }
 
