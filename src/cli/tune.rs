@@ -105,10 +105,12 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("File to write the best spec to"),
         )
-        .arg(Arg::new("plot").long("plot").value_name("FILE").help(
-            "Draw the path and the tested changes beside it into a picture, .png or \
-                       .svg",
-        ))
+        .arg(
+            Arg::new("plot")
+                .long("plot")
+                .value_name("FILE")
+                .help("Picture of the path and of the other tested changes, .png or .svg"),
+        )
         .arg(json_argument())
         .after_help(AFTER_HELP)
 }

@@ -25,7 +25,7 @@ pub enum TileCurveLayer {
     Category(MemoryCategory),
     /// Always-live bytes.
     AlwaysLive,
-    /// The most other bytes live at once.
+    /// The largest number of other bytes that are live at once.
     NotAlwaysLive,
     /// Unused bytes below the last used address.
     Gaps,

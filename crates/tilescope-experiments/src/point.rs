@@ -244,7 +244,7 @@ impl Point {
             None => "does not fit in memory".to_owned(),
         };
         let unsure = figures.fit.filter(|fit| fit.is_uncertain());
-        let unsure = unsure.map_or("", |_| " (may not fit)");
+        let unsure = unsure.map_or_else(String::new, |fit| format!(" ({})", fit.words()));
         let memory = PointFigure::named("memory").and_then(text).unwrap_or_default();
         let plural = if figures.ipus == 1 { "" } else { "s" };
         format!(

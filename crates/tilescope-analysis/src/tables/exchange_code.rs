@@ -104,7 +104,7 @@ executions. Without a known start, all cycles of a step";
 const LOWER_BOUND_HINT: &str = "For exchanges between tiles, the cycles of the busiest tile: the \
 larger of bytes sent / bytes per cycle, and bytes received / bytes per cycle; data that another \
 tile on its bus also receives is twice as fast. Between IPUs, the larger of bytes sent and \
-received / bytes per cycle of all links of the IPU together, each way. Else bytes / bytes per \
+received / bytes per cycle of all links of the IPU together, each way. Otherwise bytes / bytes per \
 cycle of the interface of the IPU";
 
 /// Cycles of exchanges in the run, and their lower bounds.

@@ -140,7 +140,7 @@ pub const TEXT_PERCENT: std::ops::RangeInclusive<u16> = 50..=300;
 pub struct RecentReport {
     /// The path under which it was opened.
     pub path: PathBuf,
-    /// The time of opening, in seconds since 1970.
+    /// The time at which it was opened, in seconds since 1970.
     pub opened_unix_seconds: u64,
 }
 

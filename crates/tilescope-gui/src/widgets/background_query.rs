@@ -187,7 +187,7 @@ impl<T> QueryState<T> {
         }
     }
 
-    /// Returns true if there is nothing to show, for long enough to show that.
+    /// Returns true if there has been nothing to show for so long that the view says so.
     pub(crate) fn is_overdue(&self) -> bool {
         matches!(self, Self::Waiting { overdue: true })
     }

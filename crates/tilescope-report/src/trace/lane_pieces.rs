@@ -109,8 +109,8 @@ impl HeldChunk {
     }
 }
 
-/// The number of items at the start of a sorted list for which `holds`, searched from an index on
-/// with growing strides: a binary search would read items all over the list.
+/// The number of items at the start of a sorted list for which `holds` is true, searched from an
+/// index on with growing strides: a binary search would read items all over the list.
 pub(crate) fn partition_point_near<T>(
     items: &[T],
     near: usize,

@@ -380,8 +380,9 @@ fn replicas(spec: &Spec) -> Option<String> {
     if instances <= 1 {
         return None;
     }
+    let replicas = if local == 1 { "replica" } else { "replicas" };
     Some(format!(
-        "{instances} instances of {local} replicas each, with {samples} samples per call. Their \
+        "{instances} instances of {local} {replicas} each, with {samples} samples per call. Their \
          global replica offsets are {}",
         offsets.join(", ")
     ))

@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tilescope_report::Report;
 
-/// The longest time for which background queries are waited for that still read a closed report.
+/// The longest time to wait for background queries that still read a closed report.
 const LONGEST_USE: Duration = Duration::from_secs(10);
 /// The time between two looks at whether they have ended.
 const USE_POLL: Duration = Duration::from_millis(20);
