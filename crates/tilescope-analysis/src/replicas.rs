@@ -55,10 +55,10 @@ pub struct ReplicaOverview {
     pub alike: bool,
     /// The classes of equal replicas, if replicas differ and have separate lanes.
     pub classes: ReplicaClasses,
-    /// Host processes, each of which serves as many replicas; `None` if the report does not state
-    /// them.
+    /// Number of host processes, which serve equal numbers of replicas; `None` if the report does
+    /// not state it.
     pub instances: Option<u32>,
-    /// Hosts, each of which runs as many of these processes.
+    /// Number of hosts, which run equal numbers of these processes.
     pub hosts: u32,
     /// The waits of replicas; empty if all are equal, or if they are not known.
     pub waits: Vec<ReplicaWaitSummary>,

@@ -411,6 +411,7 @@ impl StepCounter {
             repeated.push(RepeatedStep { key, each, times: 0, first_position: position });
         }
         let Some(step) = repeated.get_mut(at) else { return };
+        debug_assert_eq!(step.key, key, "steps of a program are counted together");
         // The amounts differ from those counted so far: sum these, and start a new count.
         if step.each != each {
             if let Some(entry) = totals.entries.get_mut(at) {

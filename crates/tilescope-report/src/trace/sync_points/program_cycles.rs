@@ -222,6 +222,7 @@ impl ProgramCycleCounter {
         let cycles = record.range.intersection(range).length();
         counted.add(class.activity(), cycles);
         let Some(sum) = self.sums.get_mut(place) else { return };
+        debug_assert_eq!((sum.lane, sum.program), (lane, program), "a sum is of one program");
         sum.steps += 1;
         sum.cycles = sum.cycles.saturating_add(cycles);
         if cycles > sum.longest {
