@@ -148,10 +148,12 @@ impl ProgramBuilder<'_> {
         let (Some(switch), false) = (&programs.switch, emitted.shares_code) else {
             return emitted.items;
         };
+        // All replicas have the same code, so each tile has the cases of the other replicas too.
         let cases = code_bytes::SWITCH_CASE_BYTES * (switch.switches * switch.cases);
         if let Some(program) = last_leaf(&emitted.items) {
             self.tables.program_code(program, ipu, &switch.traffic, cases);
         }
+        // The emitted work contains the exchange of the case that runs.
         let others = switch.switches * (switch.cases - 1);
         for (tiles, traffic) in switch.traffic.iter() {
             let bytes = others * code_bytes::exchange_code_bytes(traffic, self.tables.kind);
@@ -174,6 +176,7 @@ impl ProgramBuilder<'_> {
         let total = bytes.total();
         let tiles = bytes.tile_count();
         let sync = self.tables.external_sync();
+        // The constant of a step includes neither its bytes nor its sync.
         let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil())
             + self.plan.system.collective_step_cycles;
         let cost = LeafProgramCost {
@@ -277,6 +280,7 @@ impl ProgramBuilder<'_> {
         {
             return None;
         }
+        // Only sums over the domain can be sharded, so each micro-batch scatters its gradient.
         let gradient = *node.inputs.get(1)?;
         let work = self.plan.on_share(node)?.work;
         self.operations.set_flops(operation, self.plan.flops_of_share(node));

@@ -86,6 +86,7 @@ impl<'a> DataFlowRecorder<'a> {
         let sides = [(first, read, DataAccessKind::Read), (last, written, DataAccessKind::Write)];
         for (program, keys, kind) in sides {
             let mut keys = keys.to_vec();
+            // Several operands can be views of one tensor, whose memory is read once.
             keys.sort_unstable();
             keys.dedup();
             for key in keys {
@@ -181,6 +182,7 @@ impl<'a> DataFlowRecorder<'a> {
             }
             BufferKey::OutputSum { tensor, ipu } => (tensor, ipu, "/sum", DataPlace::Tiles),
         };
+        // A stash has an entry for each micro-batch between its two passes.
         let entries = match key {
             BufferKey::Stash { stage, .. } => plan.schedule.stash_depths[stage],
             _ => 1,
@@ -188,9 +190,12 @@ impl<'a> DataFlowRecorder<'a> {
         let original =
             matches!(key, BufferKey::Tensor(TensorBuffer { part: TensorBufferKind::Original, .. }));
         let role = plan.role(tensor);
+        // No copy brings synthetic inputs, so they are on the chip before the run.
         let synthetic =
             role == TensorRole::Input && plan.spec.options.host.loader == DataLoaderMode::Synthetic;
         let kept = role.is_persistent() || synthetic;
+        // The first access to these buffers is a read: by a load, by an addition to the sum, or by
+        // a copy from the host.
         let filled = match key {
             BufferKey::Remote { .. } | BufferKey::OutputSum { .. } => true,
             BufferKey::HostInput { .. } => true,

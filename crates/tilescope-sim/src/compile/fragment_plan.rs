@@ -68,6 +68,7 @@ impl FragmentPlan {
                 last_reads.insert(buffer, position);
             }
             for tensor in off_chip_weights(plan, node) {
+                // A weight that stays for a later pass or an update is not given up here.
                 if released.contains(&tensor) {
                     last_reads.insert(TensorBuffer::original(tensor, plan.ipu(stage)), position);
                 }
@@ -90,6 +91,7 @@ impl FragmentPlan {
         let mut activations = BTreeSet::new();
         if pass == TrainingPass::Backward {
             loads.extend(preloaded_state(plan, stage));
+            // Clustered loads precede all work of the phase, so the first step loads for all steps.
             if plan.placement.earlier_steps(stage, pass).is_empty() {
                 for step in plan.placement.steps_of_ipu(stage) {
                     state_loads.extend(clustered_state(plan, step));
@@ -117,6 +119,7 @@ impl FragmentPlan {
                 inputs.flat_map(|input| plan.tensors.owners(*input)).copied().collect();
             let read = gathered_operands(plan, node, stage, pass);
             let sums = off_chip_accumulators(plan, node);
+            // The first node that needs a tensor loads it. Later nodes find it on the chip.
             let wanted = sums.iter().copied().filter(|tensor| accumulators.remove(tensor));
             nodes.push(NodePlan {
                 id,
@@ -230,6 +233,7 @@ pub(super) fn loaded_for_update(plan: &ProgramPlan, stage: usize) -> BTreeSet<Te
 /// Returns the off-chip weights that a stage has on the chip for a pass: those that it reads and,
 /// if a phase loads everything first, those that it updates after the pass.
 fn weights(plan: &ProgramPlan, stage: usize, pass: TrainingPass) -> BTreeSet<TensorId> {
+    // Recomputed nodes also read weights that no backward node reads, such as biases.
     let again = pass == TrainingPass::Backward && !plan.tensors.recompute_nodes(stage).is_empty();
     let mine = plan.graph.nodes.iter().filter(|node| {
         plan.placement.runs(stage, node.block)

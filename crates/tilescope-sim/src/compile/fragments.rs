@@ -74,6 +74,7 @@ impl ProgramBuilder<'_> {
                 made.fragments.push(self.fragment(&fragments[*stage], loads));
             }
             made.link_copies.extend(self.link_copies_behind(&together, pass));
+            // PopART gives copies to other phases a higher priority than updates (`setPriority`).
             let updates = pass == TrainingPass::Backward
                 && plan.schedule.update == WeightUpdateTiming::PerPhase;
             stages.retain(|stage| updates && plan.placement.later_steps(*stage, pass).is_empty());
@@ -116,6 +117,7 @@ impl ProgramBuilder<'_> {
         if self.plan.schedule.phased {
             remote_loads = std::mem::take(&mut items);
         }
+        // With one set of IPUs, only the I/O tiles can load while the phase before works.
         if self.plan.spec.options.execution_phase_settings.stages == 1 {
             (io_loads, remote_loads) = remote_loads
                 .into_iter()
@@ -126,6 +128,7 @@ impl ProgramBuilder<'_> {
             .iter()
             .copied()
             .partition(|tensor| self.plan.uses_io_tiles(*tensor));
+        // Compute tiles wait for their own loads. I/O tiles load while the nodes run.
         items.extend(self.remote_tensor_copies(&direct, ipu, true));
         let fetched = self.fetch_by_io_tiles(&on_io, ipu);
         items.extend(fetched.iter().map(|fetch| fetch.stream.clone()));
@@ -157,6 +160,7 @@ impl ProgramBuilder<'_> {
         }
         let of_graph = &plan.graph.nodes[node.id.0];
         let mut operands = of_graph.inputs.iter().chain(&of_graph.outputs);
+        // PopART binds persistent tensors to a call just before it (`JustInTime`).
         if operands.any(|tensor| plan.role(*tensor).is_persistent()) {
             self.tables.bind_arguments(ipu);
         }

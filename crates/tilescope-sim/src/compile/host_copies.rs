@@ -76,6 +76,7 @@ impl ProgramBuilder<'_> {
             .filter(|tensor| self.plan.is_fed(stage, *tensor))
             .collect();
         let most = self.merged_copies(inputs.len());
+        // All copies of an exchange use the same tiles at the same time, so routes do not mix.
         let alike = inputs.chunk_by(|a, b| self.plan.input_route(*a) == self.plan.input_route(*b));
         let runs: Vec<&[TensorId]> = alike.flat_map(|run| run.chunks(most)).collect();
         runs.into_iter().flat_map(|run| self.host_inputs_of(run, stage)).collect()
@@ -156,12 +157,14 @@ impl ProgramBuilder<'_> {
         let name = plan.name(tensor);
         if let Some(mapping) = self.on_io_tiles(copy.route, &landed) {
             copy.tile_items.extend(self.inter_tileset_copy(name, ipu, &mapping, &landed));
+            // I/O tiles may fill the buffer beside any compute step, so it is always live.
             self.keep_buffer(name, ipu, &mapping, None);
         }
         let mut phases: Vec<WorkPhase> = Vec::new();
         if wire != own {
             phases.push(elementwise::cast("Cast", wire, own, elements));
         }
+        // The cast comes first, because mean and scale apply to values in the type of the model.
         if self.plan.spec.options.normalise_on_ipu && is_floating(own) {
             for (part, operation) in
                 [("mean", BinaryOpType::Subtract), ("scale", BinaryOpType::Multiply)]
@@ -175,6 +178,8 @@ impl ProgramBuilder<'_> {
         copy.tile_items.extend(self.tables.work(None, name, ipu, &work).items);
         let end = self.tables.next_step();
         if wire != own {
+            // The data arrive in another type than that of the tensor, so they need memory of their
+            // own until the cast.
             self.keep_buffer(name, ipu, &landed, Some(first..end));
         }
         let tensor_buffer =

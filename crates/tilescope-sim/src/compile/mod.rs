@@ -141,6 +141,7 @@ impl<'a> ProgramSource<'a> {
     pub(crate) fn new(spec: &'a Spec) -> Result<Self, CompileError> {
         spec.calibrate_process()?;
         let (graph, stages) = build_graph(spec)?;
+        // Absurd sizes are refused before the trial below, which plans every operation.
         size_limit::refuse_far_too_large(spec, &graph)?;
         let plans = PlanCache::of_process();
         let trial = PlanSelectionTrial::new(spec, &graph, plans);
@@ -195,6 +196,8 @@ impl<'a> ProgramSource<'a> {
         lowering.plan_ahead();
         let nodes = self.graph.nodes.iter().map(|node| lowering.lower(node));
         let nodes = nodes.collect::<Result<_, _>>()?;
+        // `ProgramPlan::layout` expects a layout of every tensor, also of those that no operation
+        // creates.
         for tensor in 0..self.graph.tensors.len() {
             context.lay_out(TensorId(tensor));
         }
@@ -228,6 +231,7 @@ impl LoweredProgram<'_> {
         let chip = &self.source.spec.target.chip;
         let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
         for (node, lowered) in graph.nodes.iter().zip(&self.nodes) {
+            // An update runs once for all accumulated micro-batches.
             if node.pass != TrainingPass::Update {
                 costs[node.block.0] += lowered.work.cycles(chip);
             }
@@ -289,6 +293,7 @@ impl LoweredProgram<'_> {
             bandwidths: [bandwidths(&system, chip), of_links].concat(),
             compute_rates: chip.compute_rates(),
             action_costs: action_costs(&system),
+            // A single IPU never waits for another.
             sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
             error_bands: if predicts { error_bands::bands(&operations) } else { Vec::new() },
             program_errors: if predicts {
@@ -331,9 +336,12 @@ impl LoweredProgram<'_> {
             imported: graph.imported.clone(),
             model_notes: model_notes(spec, graph),
         };
+        // Notes plan padded sizes and tokens, which a run or a check of memory does not need.
         if extent != ProgramExtent::Whole {
             return compiled;
         }
+        // Several programs share `self.context`, so notes plan in a context of their own. The cache
+        // already has the plans of the program.
         let mut context = lowering(spec, graph, plans);
         context.block_proportions.clone_from(&self.context.block_proportions);
         let lowering = GraphLowering::new(graph, &mut context);
@@ -351,6 +359,7 @@ impl LoweredProgram<'_> {
 /// blocks that the spec writes.
 fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError> {
     let factor = spec.options.batch_serialization_settings.compute_batches();
+    // Each part of a serialised batch has its own operations, with the samples of a part.
     let batch_size = spec.model.batch_size / factor;
     let mut graph = (spec.model.definition.build)(&ModelSpec { batch_size, ..spec.model.clone() })?;
     graph.notes.extend(precisions_without_operations(spec, &graph));
@@ -364,6 +373,7 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
         graph = graph.serialize_batch(factor)?;
     }
     let stages = if shares_rows(spec, &graph)? {
+        // Rows are split over all IPUs, so stages of the spec do not apply.
         graph = graph.split_rows(spec.target.ipus)?;
         Vec::new()
     } else {
@@ -375,6 +385,8 @@ fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError
     if !spec.model.training {
         return Ok((graph.with_joined_views(), stages));
     }
+    // Gradients are added after all splits, so that the backward pass has the same parts and
+    // halos as the forward pass.
     let graph = graph.train(TrainingConfig {
         optimizer: spec.model.optimizer,
         shares_rate: spec.options.host.framework.is_tensorflow(),
@@ -422,6 +434,7 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
                 format!("the model has no input field or image with at least {ipus} rows");
             Err(spec.refuse("options.domain_sharding", problem))
         }
+        // Each of the other settings already determines what the IPUs do, or splits the batch.
         DomainSharding::Auto => Ok(has_rows
             && ipus > 1
             && graph.blocks.len() == 1
@@ -445,6 +458,7 @@ fn lowering<'a>(
     plans: &'a PlanCache,
 ) -> LoweringContext<'a> {
     let chip = spec.target.chip;
+    // I/O tiles only copy, so plans may not use them.
     let tiles = chip.tiles - spec.options.num_io_tiles;
     let machine = IpuTarget { chip, tiles };
     LoweringContext::new(&graph.tensors, machine, spec.model.training, &spec.options.library, plans)
@@ -491,6 +505,7 @@ fn system_costs(spec: &Spec) -> SystemCosts {
     let target = &spec.target;
     let rates = target.machine.rates();
     let costs = SystemCosts::new(target.system, &rates, target.kind, target.chip.clock);
+    // The links close to a torus only if the program fills a rack, so the IPUs in use decide.
     SystemCosts { topology: target.system.topology_of(spec.used_ipus()), ..costs }
 }
 

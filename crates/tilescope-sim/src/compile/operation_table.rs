@@ -123,6 +123,7 @@ impl<'a> OperationTable<'a> {
     fn inputs(&self, read: &[TensorBuffer]) -> Vec<OperationId> {
         let mut inputs: Vec<OperationId> = Vec::new();
         for tensor_buffer in read {
+            // A copy between stages is not an operation, so a received tensor has no writer here.
             let writer = self.writers.get(tensor_buffer).copied();
             if let Some(writer) = writer.or_else(|| self.writer_on_any_ipu(tensor_buffer.tensor))
                 && !inputs.contains(&writer)

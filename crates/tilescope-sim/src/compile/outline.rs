@@ -50,6 +50,7 @@ impl OutlineSequence {
     pub(crate) fn add(&mut self, print: u64) -> OutlineReuse {
         let at = self.sequence.len();
         let first = *self.known.entry(print).or_insert(at);
+        // A call can only continue with the work that follows its body in program order.
         let goes_on = self.next.filter(|next| self.sequence[*next].print == print);
         self.next = match goes_on {
             Some(next) => Some(next + 1),

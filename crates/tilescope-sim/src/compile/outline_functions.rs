@@ -46,6 +46,8 @@ impl OutlineFunctions {
                 }
             }
         }
+        // A use at the end of the program can cut a function whose body is at the beginning, so all
+        // cuts come first.
         for items in sequences {
             found.cut(tables, items);
         }
@@ -64,6 +66,7 @@ impl OutlineFunctions {
                 (Some(before), Some(here), Some(place)) => {
                     (before.0, before.1 + 1) == here
                         && !tables.outlines[&place.0].works()[place.1].begins_call
+                        // Code that runs once is not part of a function.
                         && self.reused.contains(&before) == self.reused.contains(&here)
                 }
                 _ => false,
@@ -133,6 +136,7 @@ impl OutlineFunctions {
         items: &[FragmentItem],
     ) -> ProgramId {
         let leaf = tables.outlines[&ipu].works()[first].leaves[0];
+        // Several slots contain the copies of a stage. All of them share one call.
         if let Some(call) = self.calls.get(&leaf) {
             return *call;
         }
