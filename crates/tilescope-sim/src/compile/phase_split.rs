@@ -26,6 +26,7 @@ pub(super) fn set_size(spec: &Spec) -> Option<u32> {
 pub(super) fn split_phases(spec: &Spec, graph: ModelGraph) -> ModelGraph {
     let Some(size) = set_size(spec) else { return graph };
     for stage in &graph.stages {
+        // A model that assigns its phases to IPUs has divided the work itself.
         if !matches!(stage.annotation, StageAnnotation::Phase { ipu: None, .. }) {
             return graph;
         }
@@ -49,6 +50,8 @@ fn blocks_that_gain(spec: &Spec, graph: &ModelGraph, parts: u64) -> BTreeSet<Blo
     }
     let speed = system_costs(spec).ladder_bytes_per_cycle;
     loop {
+        // The loss of one block makes its result go to all IPUs of the next set, so the next block
+        // can lose in turn.
         let loser = gains.iter().find(|(block, gain)| {
             let tensors = received.get(block).into_iter().flatten();
             let unsplit = tensors.filter(|id| !gains.contains_key(&graph.tensor(**id).block));
@@ -74,11 +77,13 @@ fn cycles_gained(spec: &Spec, graph: &ModelGraph, block: BlockId, parts: u64) ->
         let whole = cycles_of_weights(spec, &system, graph, layer.inputs[1])
             + cycles_of_products(spec, graph, layer);
         let crossing = cycles_of_crossing(spec, &system, graph, layer, parts);
+        // Each IPU still loads and multiplies its own part.
         elsewhere * whole - SAVED_FOR_ADDED.ratio() * crossing
     });
     let inputs = graph.with_role(TensorRole::Input).filter(|id| graph.tensor(*id).block == block);
     let handshake = system.stream_begin_cycles + system.stream_end_cycles;
     let copies: Vec<Cycles> = inputs.map(|input| system.host_cycles(bytes(graph, input))).collect();
+    // A merged exchange has one handshake for all of its copies.
     let merged = if spec.options.merge_exchange { copies.len().min(1) } else { copies.len() };
     let handshakes = merged as u64 * handshake;
     let added = (parts - 1) * (handshakes + copies.into_iter().sum::<Cycles>());
@@ -129,6 +134,7 @@ fn cycles_of_products(spec: &Spec, graph: &ModelGraph, layer: &GraphNode) -> f64
         DType::Half => HALF_LANES * chip.conv_units.half_in_half_out,
         _ => chip.conv_units.float_in_float_out,
     };
+    // The backward pass has two products for each one of the forward pass.
     let passes = if spec.model.training { 3.0 } else { 1.0 };
     let flops_per_cycle = 2.0 * f64::from(lanes) * f64::from(chip.tiles);
     passes * graph.node_flops(layer) as f64 / flops_per_cycle

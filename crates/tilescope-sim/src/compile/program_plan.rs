@@ -51,6 +51,7 @@ impl<'a> ProgramPlan<'a> {
             stash_depths: &schedule.stash_depths,
             copying: schedule.copying,
             recomputation: options.recomputation,
+            // Steps of IPUs that share rows are stages too, but they are not a pipeline.
             is_pipeline: options.execution == ExecutionStrategy::Pipelined
                 && placement.stages.len() > 1
                 && graph.row_shards < 2,
@@ -136,6 +137,7 @@ impl<'a> ProgramPlan<'a> {
     /// The layout of one of `parts` equal parts of a tensor.
     pub(super) fn part_layout(&self, tensor: TensorId, parts: u64) -> TensorLayout {
         let whole = self.lowering.tensor_type(tensor);
+        // All replicas run one program, so every part has the size of the largest.
         let part = whole.elements().div_ceil(parts.max(1));
         TensorLayout::linear(part, whole.dtype.bytes(), self.lowering.tiles)
     }

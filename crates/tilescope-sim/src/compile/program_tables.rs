@@ -188,6 +188,7 @@ impl ProgramTables {
             OutlineReuse::FirstUse
         };
         if code == OutlineReuse::NewCall {
+            // The call itself is new code, so it is added before `shared_code` suppresses code.
             self.call_code(ipu, work);
         }
         let shared = code != OutlineReuse::FirstUse;
@@ -331,6 +332,7 @@ impl ProgramTables {
         };
         match &phase.kind {
             WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
+                // A sync uses no tensor, so only the exchange has a liveness step.
                 let sync = self.internal_sync(ipu);
                 self.leaves.push(sync);
                 steps.push(self.next_step());
@@ -347,6 +349,7 @@ impl ProgramTables {
                 let exchange = self.push_leaf(ProgramNode { kind, name, ..base });
                 self.leaves.push(exchange);
                 self.costs.insert(exchange, exchange_cost(ipu, traffic, cycles));
+                // The report has the traffic and the code of the body already.
                 if body.is_some() {
                     return vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)];
                 }
@@ -396,6 +399,7 @@ impl ProgramTables {
         );
         let id = self.push_leaf(program);
         self.costs.insert(id, cost);
+        // A new call takes as much control code as a step. Steps that continue a call take none.
         if code != OutlineReuse::ContinuedCall {
             self.program_code(id, cost.ipu, tiles, CONTROL_BYTES_PER_STEP.bytes());
         }
@@ -519,6 +523,7 @@ impl ProgramTables {
                     tile,
                     *instances * vertex.field_bytes,
                 );
+                // All types of copy vertices run the same code. Another type has its own, once per tile.
                 if copies {
                     self.code.add_copy_code(tile);
                 } else if !std::mem::replace(
@@ -580,6 +585,7 @@ fn exchange_cost(
     LeafProgramCost {
         bytes_in: traffic.map(|tile| tile.bytes_in).total(),
         bytes_out: traffic.map(|tile| tile.bytes_out).total(),
+        // The constant includes the sync, which is a separate step of a trace.
         ..cost(ipu, cycles, EXCHANGE_START_CYCLES.cycles() - INTERNAL_SYNC_CYCLES.cycles())
     }
 }

@@ -101,9 +101,11 @@ pub(super) fn assemble(builder: &mut ProgramBuilder) -> (ProgramParts, ProgramId
     if plan.spec.model.training {
         passes.extend(builder.fragments(TrainingPass::Backward));
     }
+    // A slot sends its results after all of its turns, also after the backward pass.
     let host_outputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_outputs(stage)).collect();
     passes.link_copies.extend(builder.link_copies_of_pipeline());
+    // Updates of `PerPhase` are part of the backward pass, while weights are on the chip.
     if matches!(
         plan.schedule.update,
         WeightUpdateTiming::PerIteration | WeightUpdateTiming::PerMicroBatch
@@ -139,6 +141,7 @@ fn host_call_syncs(spec: &Spec, tables: &mut ProgramTables) -> BTreeMap<HostCall
         (HostCallPart::Loader, has_loader),
         (HostCallPart::Framework, host.seconds_per_framework_call > 0.0),
         (HostCallPart::Launch, host.seconds_per_launch > 0.0),
+        // Replicas join at the return of a call, where the first ones wait for the last.
         (HostCallPart::Results, host.seconds_per_return > 0.0 || replicas_may_differ(spec)),
     ];
     let waited_for = parts.into_iter().filter(|(_, takes_time)| *takes_time);
@@ -302,6 +305,7 @@ impl<'a> ProgramTree<'a> {
                 slot_signature(other) == slot_signature(slot)
                     && slot.phase == crate::schedule::PipelinePhase::Main
             });
+            // A slot outside of the main phase is not even like itself, and runs once.
             let times = alike.count().max(1);
             let node = match known.get(&slot_signature(slot)) {
                 Some(node) => *node,

@@ -64,6 +64,7 @@ impl ProgramBuilder<'_> {
                 let first = self.tables.next_step();
                 items.extend(self.bring_from_io_tiles(copy, stream, ipu));
                 let buffer = TensorBuffer::original(*tensor, ipu);
+                // Until the hand-over the data take memory of the I/O tiles only.
                 self.variables.lifetimes.begin_loaded(buffer, first);
                 self.variables.lifetimes.extend_to(buffer, first..self.tables.next_step());
             }
@@ -114,6 +115,7 @@ impl ProgramBuilder<'_> {
             }
             return items;
         }
+        // A hand-over needs I/O tiles that have finished their previous copy.
         let mut items = vec![wait];
         let mut passed_on = Vec::new();
         for copy in copies {
@@ -255,6 +257,7 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let plan = self.plan;
         let mut items = Vec::new();
+        // Either the I/O tiles or the compute tiles make an exchange, so it ends where they change.
         for run in tensors.chunk_by(|a, b| plan.uses_io_tiles(*a) == plan.uses_io_tiles(*b)) {
             let first = self.tables.next_step();
             let copies: Vec<RemoteTransfer> =
@@ -266,6 +269,7 @@ impl ProgramBuilder<'_> {
                     self.variables.lifetimes.begin_loaded(buffer, first);
                 }
                 self.variables.lifetimes.extend_to(buffer, first..self.tables.next_step());
+                // The last reader frees a tensor that nothing changes (`NodePlan::given_up`).
                 if !load {
                     self.flows.note_free(&copied, &[BufferKey::Tensor(buffer)]);
                 }

@@ -118,6 +118,7 @@ impl<'a> ReplicaRings<'a> {
         let fills_rack = round.ranks * ipus == u64::from(self.plan.system.link_domain);
         let closed = !single && spacing == 1 && fills_rack;
         let (order, links) = match self.plan.system.topology {
+            // IPU-Links end at the rack, so the topology within it does not matter.
             _ if round.between_racks => (RingOrder::Flat, RingLinks::Gateways),
             IpuLinkTopology::BarleyTwist => (RingOrder::Serpent, RingLinks::ClosedLadder),
             IpuLinkTopology::Torus if closed => (RingOrder::Flat, RingLinks::ClosedLadder),
@@ -157,6 +158,7 @@ impl<'a> ReplicaRings<'a> {
         let places = self.places_at_once(pass, ipu);
         let system = &self.plan.system;
         let shape = shape(self.plan.spec);
+        // Most collectives of an IPU share ring and neighbours, so loads are computed once.
         let rate = *self.rates.entry((key(ring), places)).or_insert_with_key(|(_, places)| {
             let loads = ring.link_loads(shape, places).into_iter();
             let left = loads.map(|(link, load)| {
@@ -176,6 +178,8 @@ impl<'a> ReplicaRings<'a> {
     fn places_at_once(&self, pass: TrainingPass, ipu: IpuId) -> Vec<IpuId> {
         let plan = self.plan;
         let options = &self.plan.spec.options;
+        // Updates in slots or phases overlap with those of other stages. Only updates after an
+        // iteration can take turns.
         let takes_turns = match pass {
             TrainingPass::Update => {
                 plan.schedule.update == WeightUpdateTiming::PerIteration

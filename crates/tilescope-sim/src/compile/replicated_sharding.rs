@@ -26,6 +26,7 @@ impl ReplicatedSharding {
         let options = &spec.options;
         let location = &spec.options.location;
         let mut kinds = location.shardings().into_iter().map(|(_, kind)| kind);
+        // The check of a spec refuses different domains, so the first kind has that of all.
         let Some(kind) = kinds.find(|kind| kind.replicated_tensor_sharding) else {
             return Self::default();
         };

@@ -27,6 +27,7 @@ pub(super) fn serialize_named_layers(
     }
     let PoplibsOptions { serialize_matmul: mode, serialize_matmul_factor: parts, .. } =
         spec.options.library;
+    // The option applies to every layer, so unnamed layers must state that they are whole.
     let whole = (MatMulSerializationMode::None, parts);
     for index in 0..graph.nodes.len() {
         let is_cut = graph.nodes[index].operator.is_linear_layer()
@@ -46,6 +47,7 @@ pub(super) fn serialize_named_layers(
         let Some(first) = layers.peek().copied() else {
             return Err(unknown_layer(spec, graph, name));
         };
+        // A name can match layers of several sizes. It is wrong only if it cuts none of them.
         if layers.all(|layer| layer.operator.serial_parts(&context, &layer.operands()) == 1) {
             return Err(uneven_layer(spec, graph, first, name));
         }

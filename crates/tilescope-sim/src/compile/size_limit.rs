@@ -30,6 +30,7 @@ pub(super) fn refuse_far_too_large(spec: &Spec, graph: &ModelGraph) -> Result<()
     }
     for node in &graph.nodes {
         let shared = node.operator.output_alias().shared_memory(&node.operands());
+        // A view takes no memory of its own, even if it repeats its operand many times.
         if let Some((_, views, true)) = shared {
             for view in views {
                 is_held[view.0] = false;
