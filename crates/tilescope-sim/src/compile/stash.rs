@@ -106,6 +106,8 @@ impl ProgramBuilder<'_> {
         let ty = plan.lowering.tensor_type(tensor);
         let work = slice_work(plan.elements(tensor), restore, ty.dtype);
         let pass = if restore { TrainingPass::Backward } else { TrainingPass::Forward };
+        // A stash is not written by an operation of the graph, so both copies read what the forward
+        // pass made.
         let made = self.stash_home(tensor, stage, false);
         let operation = self.operations.add(ModelOperation {
             block: plan.graph.blocks.get(plan.graph.tensor(tensor).block.0).cloned(),
@@ -123,6 +125,8 @@ impl ProgramBuilder<'_> {
         }
         self.variables.lifetimes.extend_to(tensor_buffer, first..end);
         if !restore {
+            // Micro-batches stay in the stash from slot to slot, so it is always live. Only the
+            // copy into it adds it, so that it is not counted twice.
             let depth = plan.schedule.stash_depths[stage];
             let bytes = plan.bytes(tensor).map(|bytes| *bytes * depth);
             let name = (format!("{}/stash", plan.name(tensor)), format!("{depth} x {ty}"));

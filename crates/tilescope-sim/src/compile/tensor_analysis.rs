@@ -216,6 +216,7 @@ impl TensorAnalysis {
         let part = if restored {
             TensorBufferKind::Restored(stage)
         } else if pass != TrainingPass::Update && self.shared_weights.contains(&tensor) {
+            // An update works on the share of the weights, so only the other passes gather them.
             TensorBufferKind::Gathered(stage, pass)
         } else if self.received.contains(&key) {
             TensorBufferKind::Received(stage)
@@ -340,6 +341,7 @@ impl TensorAnalysis {
             RecomputationType::Pipeline if depth > 1 || !keeping.copying.is_pipelined() => {
                 RecomputedNodes::OfStage
             }
+            // A stage with a single micro-batch in flight still has its activations.
             RecomputationType::Pipeline => RecomputedNodes::Marked,
             RecomputationType::Auto | RecomputationType::Checkpoints => {
                 RecomputedNodes::OfBlock { except: last_block.filter(|_| is_last) }
@@ -389,10 +391,12 @@ impl TensorAnalysis {
                 continue;
             };
             let block = match computes_again {
+                // The backward pass reaches the last block first and needs the stage by then.
                 RecomputedNodes::OfStage => last.unwrap_or(wanted_by.block),
                 RecomputedNodes::OfBlock { .. } | RecomputedNodes::Marked => wanted_by.block,
             };
             let group = RecomputeGroup { block, ..wanted_by };
+            // The backward pass begins with the greatest group, so the greatest one runs the node.
             if nodes.get(&producer).is_none_or(|known| *known < group) {
                 nodes.insert(producer, group);
                 let inputs = &graph.nodes[producer.0].inputs;
@@ -466,6 +470,7 @@ fn memory_owners(
         };
         // A view of a tensor that another stage sent is a view of the received copy.
         if always {
+            // Overwriting a view overwrites its operands, so their other readers count as well.
             let is_alone = inputs.iter().all(|input| alone[input.0]);
             for output in outputs {
                 owners.share(*output, inputs);
@@ -553,6 +558,7 @@ impl BufferLifetimes {
         if steps.is_empty() {
             return;
         }
+        // Most uses come in program order, so joining them at once keeps the list short.
         match life.uses.last_mut() {
             Some(last) if last.start <= steps.start && steps.start <= last.end => {
                 last.end = last.end.max(steps.end);

@@ -45,6 +45,7 @@ pub struct StageCopyGroup {
 impl ProgramBuilder<'_> {
     /// Adds the copies between the stages of a pipeline, which may follow any slot.
     pub(super) fn link_copies_of_pipeline(&mut self) -> Vec<StageCopyGroup> {
+        // The copies of each stage follow its fragment instead (`link_copies_behind`).
         if self.plan.schedule.one_by_one {
             return Vec::new();
         }
@@ -113,6 +114,7 @@ impl ProgramBuilder<'_> {
         for boundary in boundaries {
             let from = self.plan.ipu(boundary.from_stage);
             let to = self.plan.ipu(boundary.to_stage);
+            // A pipeline copies on one IPU too: the next micro-batch overwrites the original.
             if from == to {
                 local.extend(self.local_copy(boundary))
             } else {

@@ -31,6 +31,7 @@ pub(super) fn place_variables(
     WantedVariables { lifetimes, others, .. }: WantedVariables,
 ) -> PlacedVariables {
     let mut wanted = tensor_variables(plan, &lifetimes, tables.next_step());
+    // Uploads add to the code of the tables, which `code_variables` reads.
     add_upload_code(plan, &lifetimes, tables);
     wanted.extend(others);
     wanted.extend(code_variables(tables));
@@ -94,6 +95,7 @@ fn tensor_variables(
     for (tensor_buffer, lives) in lifetimes.iter() {
         let tensor = plan.graph.tensor(tensor_buffer.tensor);
         let gathered = matches!(tensor_buffer.part, TensorBufferKind::Gathered(..));
+        // A gathered tensor is released after its last reader. Only the share is kept.
         let kept =
             tensor.role.is_persistent() && !gathered && !plan.is_off_chip(tensor_buffer.tensor);
         let ty = if !gathered && plan.sharding.splits(tensor_buffer.tensor) {
@@ -114,6 +116,7 @@ fn tensor_variables(
         let bytes = mapper.bytes(plan, tensor_buffer, kept);
         for (index, life) in lives.iter().enumerate() {
             let loaded = if lives.len() > 1 { format!("__l{index}") } else { String::new() };
+            // The span of a buffer that is always live ends after all steps (`keep_always`).
             let always = kept || life.span.end > steps;
             variables.push(UnplacedVariable {
                 name: format!("{}{suffix}{loaded}", tensor.name),
@@ -148,6 +151,7 @@ impl LinearMapper {
     fn new(plan: &ProgramPlan) -> Self {
         let updates = plan.graph.nodes.iter().filter(|node| node.pass == TrainingPass::Update);
         let owned = updates.flat_map(|node| {
+            // The first operand of an update is the parameter, which owns the state.
             let states = node.inputs.iter().skip(1);
             let states = states.filter(|of| plan.role(**of) == TensorRole::OptimizerState);
             states.map(|state| (*state, node.inputs[0]))
@@ -232,6 +236,8 @@ fn add_upload_code(plan: &ProgramPlan, lifetimes: &BufferLifetimes, tables: &mut
 
 /// Adds up the bytes of not-always-live variables at each liveness step.
 fn fill_liveness(tables: &mut ProgramTables, variables: &[UnplacedVariable]) {
+    // A variable changes the sum only at its two ends. Adding it to each step of its lifetime would
+    // cost the product of variables and steps.
     let mut changes = vec![0i64; tables.liveness.len() + 1];
     for variable in variables {
         if let Some(lifetime) = &variable.lifetime {

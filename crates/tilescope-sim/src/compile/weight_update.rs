@@ -230,11 +230,14 @@ impl ProgramBuilder<'_> {
         let copied: Vec<_> = copied.map(|update| (update, update.gradient())).collect();
         let steps = [
             (ReduceScatter, Rows, &copied),
+            // A scatter over the domain needs whole gradients, so their rows are gathered first.
             (AllGather, Rows, &copied_split),
             (ReduceScatter, All, &whole),
             (AllGather, All, &whole),
+            // Replicas add up only the share of each IPU, so these rows are gathered last.
             (AllGather, Rows, &copied_whole),
             (ReduceScatter, Domain, &scattered),
+            // Each domain has the sum of its own replicas only.
             (ReduceScatter, Orthogonal, &split),
             (AllGather, Orthogonal, &split),
         ];
@@ -271,6 +274,7 @@ impl ProgramBuilder<'_> {
     fn changed_tensors<'n>(&self, node: &'n GraphNode) -> impl Iterator<Item = TensorId> + 'n {
         let keeps_momentum = self.plan.spec.model.optimizer == Optimizer::SgdMomentumCombined
             && self.plan.role(node.inputs[1]) == TensorRole::Accumulator;
+        // Operand 1 is the gradient, which an update reads but usually does not change.
         let operands = node.inputs.iter().enumerate();
         operands.filter(move |(place, _)| *place != 1 || keeps_momentum).map(|(_, tensor)| *tensor)
     }
@@ -338,6 +342,7 @@ impl ProgramBuilder<'_> {
             };
             sum.zip(&elements, |sum, more| sum + more)
         });
+        // Tiles without elements take no part in a copy, so they must not count as active.
         let mut used = TileRuns::empty();
         for (tiles, elements) in sum.iter().filter(|(_, elements)| !elements.is_zero()) {
             used.push(tiles, *elements);
