@@ -523,7 +523,7 @@ impl ProgramTables {
                     tile,
                     *instances * vertex.field_bytes,
                 );
-                // All types of copy vertices run one code. A tile has the code of another type once.
+                // All types of copy vertices run the same code.
                 if copies {
                     self.code.add_copy_code(tile);
                 } else if !std::mem::replace(

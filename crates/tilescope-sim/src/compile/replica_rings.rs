@@ -178,10 +178,10 @@ impl<'a> ReplicaRings<'a> {
     fn places_at_once(&self, pass: TrainingPass, ipu: IpuId) -> Vec<IpuId> {
         let plan = self.plan;
         let options = &self.plan.spec.options;
-        // Updates in slots or phases overlap with those of other stages. Only updates after an
-        // iteration can take turns.
         let takes_turns = match pass {
             TrainingPass::Update => {
+                // Updates in slots or phases overlap with those of other stages. Only updates after
+                // an iteration can take turns.
                 plan.schedule.update == WeightUpdateTiming::PerIteration
                     && options.accumulate_outer_schedule == AccumulateOuterSchedule::Serial
             }
