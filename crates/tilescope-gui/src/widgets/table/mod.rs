@@ -490,8 +490,9 @@ fn cell_ui(
             return response;
         }
         let label = Label::new(text.clone()).truncate();
-        // Only text can be too long for its column.
-        let label = if is_text { label } else { Label::new(text.clone()).extend() };
+        // Only text can be too long for its column, also among numbers.
+        let is_cut = is_text || matches!(cell, TableCell::Text(_));
+        let label = if is_cut { label } else { Label::new(text.clone()).extend() };
         let response = ui.add(label.selectable(selectable));
         let exact = cell.exact();
         if cell.is_name() || exact == text.text() {
