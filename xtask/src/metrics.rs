@@ -12,7 +12,7 @@ use crate::source::{ItemKind, SourceTree};
 /// Parts with code that is not obvious, so that comments must give reasons. Folders are named
 /// without `src`, `crates` and the prefix of crates: `sim/planner` is `src/sim/planner` of the old
 /// layout and `crates/tilescope-sim/src/planner` of the workspace.
-const HARD_PARTS: [(&str, &[&str]); 4] = [
+const HARD_PARTS: [(&str, &[&str]); 6] = [
     (
         "planner",
         &[
@@ -35,6 +35,8 @@ const HARD_PARTS: [(&str, &[&str]); 4] = [
             "sim/graph_lowering",
         ],
     ),
+    ("compile", &["sim/compile"]),
+    ("run", &["sim/run"]),
     ("pixels", &["gui/paint", "gui/widgets", "gui/views/execution_trace"]),
     ("file", &["report/reader", "report/writer", "report/trace"]),
 ];
@@ -49,11 +51,13 @@ const OTHER_ROOMS: [&str; 3] = ["report", "analysis", "cli"];
 /// Targets of the metrics by their keys, and ceilings of those that miss their target today. A
 /// ceiling is the worst value that `--check` lets pass, in the unit of the metric: lower it when the
 /// value gets better, remove it when the target is met.
-const LIMITS: [MetricLimit; 17] = [
+const LIMITS: [MetricLimit; 19] = [
     MetricLimit::new("shared_type_names", MetricTarget::Below(10.0)),
     MetricLimit::new("single_word_types", MetricTarget::Below(35.0)),
     MetricLimit::new("comments_planner", MetricTarget::Above(2.0)),
     MetricLimit::new("comments_lowering", MetricTarget::Above(2.0)),
+    MetricLimit::new("comments_compile", MetricTarget::Above(2.0)),
+    MetricLimit::new("comments_run", MetricTarget::Above(2.0)),
     MetricLimit::new("comments_pixels", MetricTarget::Above(2.0)),
     MetricLimit::new("comments_file", MetricTarget::Above(2.0)),
     MetricLimit::new("string_results", MetricTarget::Below(0.2)),

@@ -98,6 +98,7 @@ impl IpuClocks {
     pub(crate) fn sync_io_to_compute(&mut self, ipu: IpuId) {
         for replica in &mut self.replicas {
             let now = replica.now[ipu.index()];
+            // Clocks never go back: I/O tiles that are ahead stay there.
             let io = &mut replica.io[ipu.index()];
             *io = now.max(*io);
         }
@@ -111,6 +112,7 @@ impl IpuClocks {
             let now = &mut replica.now[ipu.index()];
             let start = *now;
             *now = io.max(start);
+            // A wait of no cycles would be a step without meaning in the trace.
             if start < *now {
                 add(out, class, wait(ipu, (TileGroup::Compute, active), start, *now));
             }
@@ -184,6 +186,7 @@ impl IpuClocks {
             let times = ipus.iter().map(|ipu| replica.of(tiles)[ipu.index()]);
             arrived.push(times.max().unwrap_or_default());
         }
+        // Classes differ only if their hosts do; the waits for each other are summed for Summary.
         let first = arrived.iter().copied().min().unwrap_or_default();
         let slowest = arrived.iter().copied().max().unwrap_or_default();
         let each = self.replicas.iter_mut().zip(arrived).zip(sync_cycles);

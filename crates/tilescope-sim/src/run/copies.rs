@@ -67,6 +67,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         cycles: Cycles,
         reach: SyncReach,
     ) -> Result<(), S::Error> {
+        // `verify` expects replicas to leave these programs together.
         if reach == SyncReach::AllReplicas {
             self.note_meeting(program);
         }
@@ -85,6 +86,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for (class, ready) in ready.iter().enumerate() {
             self.clocks.waits_mut(class).loader += *ready;
         }
+        // Loader, framework and launch follow each other: none of them overlaps with the next.
         let framework = vec![framework; ready.len()];
         let launch = vec![launch; ready.len()];
         self.wait_for_host(HostCallPart::Loader, &ready, SyncReach::Replica)?;
@@ -119,6 +121,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 let tiles = (TileGroup::Compute, tiles);
                 self.begin(*program);
                 self.clocks.sync_unequal(&all, tiles, cycles, reach, &mut self.step);
+                // Classes of replicas that do not wait have no step.
                 self.step.ipus.retain(|on| on.from_max < on.to_max);
                 self.step.other_replicas.retain(|(_, on)| on.from_max < on.to_max);
                 if self.step.parts().next().is_none() { Ok(()) } else { self.emit() }
@@ -137,6 +140,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
     /// Copies micro-batches to the compute tiles, unless the I/O tiles already hold them.
     pub(super) fn inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
+        // Copies through I/O tiles wait for other tiles, so the two kinds have separate exchanges.
         for alike in copies.chunk_by(|a, b| a.route.io_tiles == b.route.io_tiles) {
             self.inputs_alike(alike)?;
         }
@@ -151,12 +155,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 group.iter().flat_map(HostExchange::copies).collect();
             let mut fresh = together.clone();
             fresh.retain(|copy| !self.prefetched.contains(&copy.transfer));
+            // Copies that were prefetched leave gaps in the group; the rest still shares its syncs.
             for group in host_exchanges(fresh, true) {
                 let lane = HostCopyLane::of(&group);
                 self.copy_from_host(&group, lane)?;
             }
             for copy in &together {
                 self.prefetched.remove(&copy.transfer);
+                // The data must be on the I/O tiles before the compute tiles fetch them.
                 if copy.route.io_tiles {
                     self.wait_for_io(copy.ipu)?;
                 }
@@ -200,6 +206,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             let first = self.next_step;
             self.sync_for_host(exchange, lane, &mut synced)?;
             self.stream(exchange, lane, &ready)?;
+            // The host refills a buffer once its data have left, not when the copy ends elsewhere.
             let emptied: Vec<Cycles> =
                 self.clocks.of_classes(exchange.ipu(), lane.tiles()).collect();
             for copy in exchange.copies() {
@@ -228,6 +235,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn copy_to_host(&mut self, group: &[HostExchange], lane: HostCopyLane) -> Result<(), S::Error> {
         let mut synced = Vec::new();
         for exchange in group {
+            // The copy begins when the host has read the previous results from all its buffers.
             let mut free = Vec::new();
             for host in &self.hosts {
                 let buffers = exchange.copies().map(|copy| host.result_buffer_free(copy.transfer));
@@ -256,6 +264,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let merge = self.spec.options.merge_exchange;
         for group in host_exchanges(copies.iter().copied(), merge) {
             for copy in group.iter().flat_map(HostExchange::copies) {
+                // The previous results must have left the I/O tiles.
                 if overlaps {
                     self.wait_for_io(copy.ipu)?;
                 }
@@ -372,6 +381,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             cost.bytes_out = copy.bytes_out;
             costs.push(cost);
         }
+        // One acknowledgement ends all transfers of the exchange.
         costs.push(whole_ipu_cost(last.ipu, system.stream_end_cycles, last.active_tiles));
         let waiting = self.begin_cycles(exchange.ipu(), lane, ready);
         let begin = whole_ipu_cost(first.ipu, waiting[0], first.active_tiles);
@@ -406,6 +416,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for (class, (now, own)) in now.into_iter().zip(until).enumerate() {
             let waits = self.clocks.waits_mut(class);
             waits.host += own - now - handshake;
+            // Replicas that sync together leave when the last of them has its data.
             if together {
                 waits.met(own - first, latest - own);
                 cycles.push(latest - now);
@@ -460,6 +471,7 @@ impl HostCopyLane {
 /// use.
 fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProgramCost> {
     let mut bytes_over: BTreeMap<IpuLink, Bytes> = BTreeMap::new();
+    // Flows of several pairs of IPUs share the links between them, so bytes add up by link.
     for flow in &copy.flows {
         for link in IpuLink::path(flow.from, flow.to) {
             *bytes_over.entry(link).or_default() += flow.bytes;
@@ -484,6 +496,7 @@ fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProg
                 longest = longest.max(Some(compiled.system.link_cycles(link, bytes_over[&link])));
             }
         }
+        // An IPU that neither sends nor receives has no step of the copy.
         let Some(cycles) = longest else { continue };
         costs.push(LeafProgramCost {
             ipu,

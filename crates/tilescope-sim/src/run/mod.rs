@@ -336,6 +336,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let seconds = loader_seconds_of(self.spec, self.hosts[0].replicas(), samples, bytes);
         let cycles = cycles_of(seconds, self.spec.target.chip.clock);
         let ready = self.hosts[0].samples_ready();
+        // The loader may work beyond the end of the call, but a mark ends with the run.
         let end = self.clocks.latest().min(ready + cycles);
         if !ready.is_zero() {
             let words = MarkWords::of_loader("this call", 0);
@@ -351,6 +352,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// Runs the agreement of host and IPUs on the program to run. Returns its cycles.
     fn prologue(&mut self) -> Result<Cycles, S::Error> {
         let compiled = self.compiled;
+        // The copies tell the IPUs the program to run. The broadcast to tiles depends on the IPUs
+        // alone, so it does not count as a handshake with the host.
         let start = self.clocks.latest();
         for copy in &compiled.parts.prologue.copies {
             self.control_copy(copy)?;
@@ -372,6 +375,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 if let Some((this, _)) = &phases
                     && index == 0
                 {
+                    // No earlier phase of this iteration could hide the loads of the first one.
                     self.prefetch_by_io_tiles(&schedule.slots[this.clone()])?;
                     self.prefetch_remote_loads(&schedule.slots[this.clone()])?;
                 }
@@ -393,6 +397,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     self.prefetch_behind(this, next)?;
                 }
                 self.slot_mark(index, slot_start)?;
+                // Slots of a phase of the pipeline follow each other and share one mark.
                 let ends =
                     schedule.slots.get(index + 1).is_none_or(|next| next.phase != slot.phase);
                 if ends {
@@ -402,6 +407,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 let done = iteration as f64 + (index + 1) as f64 / schedule.slots.len() as f64;
                 self.sink.progress(done / schedule.iterations as f64);
             }
+            // Only overlap across loops may keep copies open while the next iteration begins.
             let is_last = iteration + 1 == schedule.iterations;
             if is_last || self.spec.options.overlap_io != OverlapIo::Loops {
                 self.send_outputs()?;
@@ -434,6 +440,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 let slot = match copy.route.overlap {
                     OverlapIo::None => None,
                     OverlapIo::InnerLoop => next,
+                    // After the last slot, the samples are those of the next iteration.
                     OverlapIo::Loops if repeats => next.or(schedule.slots.first()),
                     OverlapIo::Loops => next,
                 };
@@ -449,6 +456,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.prefetch_inputs(&self.inputs_beside(index, iteration))?;
         self.send_outputs()?;
         let schedule = &compiled.schedule;
+        // IPUs that meet must be stepped together: one after the other would let the first pass a
+        // sync before the others reach it.
         let meet = schedule.phased || schedule.parallel_stages().is_some() || self.meet(slot);
         if meet {
             self.turns_side_by_side(slot, iteration)?;
@@ -460,6 +469,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let mut sent = Vec::new();
         for copy in self.outputs {
             if let Some(turn) = forward(slot, copy) {
+                // Results are summed in every micro-batch, even if only the last sum is returned.
                 self.items(&copy.sum_items)?;
                 if self.sends_output(turn, iteration) {
                     sent.push(copy);
@@ -471,6 +481,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             return Ok(());
         }
         for copy in &compiled.parts.link_copies {
+            // A copy without passes belongs to the end of each slot, such as those of a pipeline.
             let follows =
                 slot.turns.iter().any(|turn| copy.after.contains(&(turn.stage, turn.pass)));
             if copy.after.is_empty() || follows {
@@ -491,6 +502,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let batch = iteration * schedule.micro_batches + turn.micro_batch;
         match self.spec.output_mode() {
             OutputMode::Default | OutputMode::All => true,
+            // Both return one value per host call.
             OutputMode::Final | OutputMode::Sum => {
                 batch + 1 == schedule.iterations * schedule.micro_batches
             }
@@ -582,6 +594,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let starts = std::iter::once(&start.first).chain(&start.others);
         let ends: Vec<FragmentStartCycles> = self.fragment_cycles(fragment.ipu).collect();
         for (class, (start, now)) in starts.zip(ends).enumerate() {
+            // I/O tiles without work in the fragment may be ahead, because of an earlier copy.
             let end = if now.io == start.io { now.compute } else { now.compute.max(now.io) };
             mark.cycles = CycleRange::new(start.compute, end);
             match class {
@@ -603,6 +616,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if !S::RECORDS_EACH_STEP
             && let Some(sum) = self.sums.cost_of_sequence(items, &self.costs)
         {
+            // A sink that only counts needs no single steps: an IPU alone takes the sum of them.
             self.clocks.advance(sum.ipu, sum.cycles);
             self.next_step += sum.steps;
             self.sink.count_steps(sum.steps * self.clocks.classes() as u64);
@@ -617,11 +631,13 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     self.emit()?;
                 }
                 FragmentItem::HostSync { program, ipu } => {
+                    // The sync pattern decides which other IPUs wait for this one's host copy.
                     let ipus = self.compiled.sync_groups.host_sync_group(*ipu);
                     self.host_sync(*program, ipus)?;
                 }
                 FragmentItem::SetSync { program, ipu }
                 | FragmentItem::ReplicaSync { program, ipu } => {
+                    // A copy to other replicas is preceded by a sync of its whole group.
                     let ipus = self.compiled.sync_groups.copy_sync_group(&[*ipu]);
                     self.replica_sync(*program, ipus)?;
                 }

@@ -128,6 +128,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// stage, or on all IPUs at once.
     pub(super) fn updates(&mut self, iteration: u64) -> Result<(), S::Error> {
         let placement = &self.compiled.placement;
+        // Serial updates keep the optimiser state of one group of stages on the chip at a time;
+        // the overlapped schedules trade that memory for copies of all IPUs at once.
         let every = [0..placement.stages.len()];
         let groups = match self.spec.options.accumulate_outer_schedule {
             AccumulateOuterSchedule::Serial => placement.together(),
@@ -172,6 +174,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 let mark = Some((MarkKind::Stage, batch));
                 turns.push(FragmentPart { fragment, items: &fragment.items, mark });
             }
+            // An update after every micro-batch follows its backward pass on the same IPU.
             turns.extend(self.update_behind(turn).map(|update| update_part(update, batch)));
         }
         if turns.len() > 1 {
@@ -216,9 +219,12 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             for queue in queues.iter_mut().filter(|queue| queue.waits_at.is_none()) {
                 queue.waits_at = self.work_up_to_sync(queue)?;
             }
+            // An IPU without a sync has reached the end of its work.
             if queues.iter().all(|queue| queue.waits_at.is_none()) {
                 return Ok(());
             }
+            // Host copies come first: an IPU of a set may have to copy before it reaches the sync
+            // of the set.
             if !self.sync_for_host_copies(&mut queues)? {
                 self.sync_for_copies(&mut queues)?;
             }
@@ -234,6 +240,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for queue in queues {
             let Some(SharedSync::Host(program)) = queue.waits_at else { continue };
             (queue.waits_at, any) = (None, true);
+            // Merged copies share the sync of the first IPU whose group contains them.
             if merge && synced.contains(&queue.ipu) {
                 continue;
             }
@@ -265,6 +272,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 }
                 Some(SharedSync::Host(_)) | None => continue,
             };
+            // IPUs of one group reach the same sync, which is one step.
             queue.waits_at = None;
             if !syncs.iter().any(|(known, _)| *known == group.0) {
                 syncs.push(group);
@@ -281,6 +289,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for part in parts {
             let ipu = part.fragment.ipu;
             match queues.iter_mut().find(|queue| queue.ipu == ipu) {
+                // Stages on one IPU share its tiles, so they run one after the other.
                 Some(queue) => queue.parts.push(part),
                 None => queues.push(IpuQueue {
                     ipu,
@@ -301,6 +310,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         queue: &mut IpuQueue<'a>,
     ) -> Result<Option<SharedSync>, S::Error> {
         loop {
+            // A part begins here; its mark starts with it, not with the previous part.
             if queue.places.is_empty() {
                 queue.start = self.fragment_start(queue.ipu);
             }

@@ -81,6 +81,7 @@ impl HostTimeline {
         let clock = spec.target.chip.clock.0 as f64;
         let link_seconds = match spec.target.kind {
             TargetKind::Ipu => resources.replicas_of_host / host.shared_bytes_per_second,
+            // The IPU Model runs on the host: its data cross no link.
             TargetKind::IpuModel => 0.0,
         };
         Self {
@@ -128,6 +129,7 @@ impl HostTimeline {
         bytes: Bytes,
         transfer: Cycles,
     ) -> Cycles {
+        // Callbacks are measured for a whole micro-batch; a stream takes its share by bytes.
         let share = bytes.as_f64() / self.input_bytes.max(Bytes(1)).as_f64();
         let depth = self.prefetch_depth;
         let moving = self.link_cycles(bytes);
@@ -188,6 +190,7 @@ impl HostTimeline {
     pub(crate) fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
         let entry = self.streams.get(&stream)?;
         let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.called);
+        // A callback that ends before the shown ones is hidden behind them.
         if entry.begun < entry.called && busy.start < busy.end {
             self.shown_until = busy.end;
             Some((entry.fetched - 1, busy))
@@ -202,6 +205,7 @@ impl HostTimeline {
 pub(crate) fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
     match host.loader {
         DataLoaderMode::None | DataLoaderMode::Synthetic => 0.0,
+        // It begins to load when the call begins, so nothing hides its work.
         DataLoaderMode::Sync => load,
         DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => {
             let mut started: VecDeque<f64> = VecDeque::new();
