@@ -81,15 +81,20 @@ impl ReplicaWaitSummary {
     }
 }
 
-/// The replicas that hold up the others: those that wait least for others, if any wait at all.
+/// The replicas that hold up the others, after the word `last`.
 pub fn held_up(replicas: &[ReplicaWaitSummary]) -> Option<String> {
+    Some(format!("last: {}", last_replicas(replicas)?))
+}
+
+/// The replicas that hold up the others: those that wait least for others, if any wait at all.
+pub fn last_replicas(replicas: &[ReplicaWaitSummary]) -> Option<String> {
     let slowest = replicas.iter().min_by_key(|of| of.others_cycles)?;
     let most = replicas.iter().max_by_key(|of| of.others_cycles)?;
     if slowest.others_cycles == most.others_cycles {
         return None;
     }
     Some(format!(
-        "last: {} (instance {}); longest wait for others: {} (instance {}), {} cycles",
+        "{} (instance {}); longest wait for others: {} (instance {}), {} cycles",
         slowest.title(),
         slowest.instance,
         most.title(),

@@ -72,6 +72,11 @@ pub(crate) fn is_stash(variable: &str) -> bool {
     stashed_tensor(variable).is_some()
 }
 
+/// The blocks of a stage. The simulator names the stage after all of them: `layer0+layer1`.
+pub(crate) fn blocks_of_stage(stage: &str) -> Vec<&str> {
+    stage.split('+').collect()
+}
+
 /// True if a program writes a stash or reads it again: `name/stash/…`, `name/restore/…`.
 pub(crate) fn is_of_stash(program: &str) -> bool {
     program.split('/').any(|part| matches!(part, "stash" | "restore"))

@@ -130,7 +130,7 @@ fn arguments(command: clap::Command) -> clap::Command {
         .arg(selection::range_argument())
         .arg(selection::ipus_argument())
         .arg(selection::tiles_argument())
-        .arg(Arg::new("output").short('o').long("output").value_name("FILE").value_parser(clap::value_parser!(PathBuf)).help("File to write; traces are compressed if it ends in .gz [default: the view, table or trace, with the ending of the format]"))
+        .arg(Arg::new("output").short('o').long("output").value_name("FILE").value_parser(clap::value_parser!(PathBuf)).help("File to write; traces, CSV and JSON are compressed if it ends in .gz [default: the view, table or trace, with the ending of the format]"))
         .after_help(EXAMPLES)
 }
 

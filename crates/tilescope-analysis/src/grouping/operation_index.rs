@@ -1,6 +1,7 @@
 //! The records of operations, found by the name of an operation or of one of its programs.
 
 use super::GroupKey;
+use crate::label_conventions::blocks_of_stage;
 use crate::program_names::without_counter_prefix;
 use crate::tables::operations::pass_title;
 use std::borrow::Cow;
@@ -89,7 +90,7 @@ impl OperationIndex {
             let name = mark.label.split(' ').next().unwrap_or_default();
             let known = self.stages.entry(ipu).or_default();
             if !name.is_empty() && !known.iter().any(|stage| stage.name == name) {
-                let blocks = name.split('+').map(str::to_owned).collect();
+                let blocks = blocks_of_stage(name).into_iter().map(str::to_owned).collect();
                 known.push(PipelineStage { name: name.to_owned(), blocks });
             }
         }

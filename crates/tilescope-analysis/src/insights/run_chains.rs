@@ -193,25 +193,20 @@ impl RunChains {
         programs: &ProgramNodeTable,
         is_single: bool,
     ) -> Option<RunShare> {
-        let disappears = |part: ChainPart<'_>| match part.kind {
+        let count_saved = |part: ChainPart<'_>| match part.kind {
             ProgramKind::GlobalExchange => part.cycles.as_f64(),
             _ if is_single && is_of_stash(&part.program.name) => part.cycles.as_f64(),
-            _ => 0.0,
-        };
-        let is_handshake = |part: ChainPart<'_>| match part.kind {
-            ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyEnd if copies(part.program) => {
-                part.cycles.as_f64()
-            }
             _ => 0.0,
         };
         if self.ipus.is_empty() {
             return None;
         }
         let mut all = 0.0;
-        let (mut handshakes, mut most) = (0.0, 0.0);
+        let mut handshakes = 0.0;
+        let mut most = 0.0;
         for chain in &self.ipus {
-            all += chain.left(programs, &disappears);
-            let own = chain.cycles.as_f64() - chain.left(programs, &is_handshake);
+            all += chain.left(programs, &count_saved);
+            let own = chain.cycles.as_f64() - chain.left(programs, &handshake_cycles);
             handshakes += own;
             most = f64::max(most, own);
         }
@@ -219,5 +214,15 @@ impl RunChains {
             all -= handshakes - most;
         }
         Some(self.run.without_all_but(all / self.ipus.len() as f64))
+    }
+}
+
+/// The cycles of a part that begins or ends a copy with the host; 0 for other parts.
+fn handshake_cycles(part: ChainPart<'_>) -> f64 {
+    match part.kind {
+        ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyEnd if copies(part.program) => {
+            part.cycles.as_f64()
+        }
+        _ => 0.0,
     }
 }

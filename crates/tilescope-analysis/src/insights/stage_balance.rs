@@ -1,6 +1,7 @@
 //! A stage of a pipeline that delays all others.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::label_conventions::blocks_of_stage;
 use crate::trace::{MarkedPart, Share, WindowMark};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +71,7 @@ fn stages(facts: &InsightFacts) -> BTreeMap<&str, PipelineStageTimes<'_>> {
 
 /// `layer4+…+layer9` for a stage of more than three blocks.
 fn short_name(stage: &str) -> String {
-    let blocks: Vec<&str> = stage.split('+').collect();
+    let blocks = blocks_of_stage(stage);
     match blocks.as_slice() {
         [first, .., last] if blocks.len() > 3 => format!("{first}+…+{last}"),
         _ => stage.to_owned(),
@@ -104,7 +105,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let gain = even.map_or(spared, |even| even.min(spared));
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
     let name = short_name(slowest.name);
-    let is_one_block = !slowest.name.contains('+');
+    let is_one_block = blocks_of_stage(slowest.name).len() == 1;
     let proposal = facts.proposal(
         [("options.auto_stage", json!("balanced")), ("options.stages", json!([]))],
         "Other tensors are exchanged between IPUs",

@@ -54,9 +54,7 @@ impl StepGroupTotals {
     pub(super) fn add(&mut self, later: &Self) {
         self.steps += later.steps;
         self.weighted_balance += later.weighted_balance;
-        for (activity, cycles) in later.cycles.iter() {
-            self.cycles[activity] = self.cycles[activity].saturating_add(cycles);
-        }
+        self.cycles.add(&later.cycles);
         if later.longest.0 > self.longest.0 {
             self.longest = later.longest;
         }

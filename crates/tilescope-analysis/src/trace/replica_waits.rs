@@ -104,12 +104,11 @@ mod tests {
     use tilescope_report::ReplicaClass;
 
     fn ranks(waits: &[(f64, &[u32])]) -> Vec<ReplicaWaitRank> {
-        let class = |(_, replicas): &(f64, &[u32])| ReplicaClass {
-            replicas: replicas.to_vec(),
-            why: String::new(),
-        };
-        let classes =
-            ReplicaClasses { classes: waits.iter().map(class).collect(), joins: BTreeSet::new() };
+        let mut classes = Vec::new();
+        for (_, replicas) in waits {
+            classes.push(ReplicaClass { replicas: replicas.to_vec(), why: String::new() });
+        }
+        let classes = ReplicaClasses { classes, joins: BTreeSet::new() };
         let by_class = waits.iter().map(|(wait, _)| *wait).collect();
         let found = ReplicaWaits::of(by_class, &classes).unwrap();
         let count: usize = waits.iter().map(|(_, replicas)| replicas.len()).sum();

@@ -24,7 +24,8 @@ impl<T: Quantity> PerActivity<T> {
         self.0.into_iter().fold(T::ZERO, T::saturating_add)
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Adds the amounts of other steps; sums stop at the largest amount.
+    pub fn add(&mut self, other: &Self) {
         for (sum, value) in self.0.iter_mut().zip(other.0) {
             *sum = sum.saturating_add(value);
         }

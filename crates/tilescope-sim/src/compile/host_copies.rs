@@ -83,7 +83,7 @@ impl ProgramBuilder<'_> {
     }
 
     /// The number of neighbouring copies that form one exchange.
-    fn merged_copies(&self, copies: usize) -> usize {
+    pub(super) fn merged_copies(&self, copies: usize) -> usize {
         if self.plan.spec.options.merge_exchange { copies.max(1) } else { 1 }
     }
 

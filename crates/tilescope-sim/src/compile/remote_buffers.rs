@@ -39,7 +39,7 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
     ) -> Vec<IoTileFetch> {
         let mut fetched = Vec::new();
-        for merged in tensors.chunks(self.most_in_exchange(tensors.len())) {
+        for merged in tensors.chunks(self.merged_copies(tensors.len())) {
             let copies: Vec<RemoteTransfer> =
                 merged.iter().map(|of| self.kept_tensor_transfer(*of, ipu, true)).collect();
             let stream = self.io_stream(ipu, &copies, true);
@@ -83,7 +83,7 @@ impl ProgramBuilder<'_> {
         use_io_tiles: bool,
     ) -> Vec<FragmentItem> {
         let mut items = Vec::new();
-        for merged in copies.chunks(self.most_in_exchange(copies.len())) {
+        for merged in copies.chunks(self.merged_copies(copies.len())) {
             if use_io_tiles {
                 items.extend(self.copy_through_io_tiles(ipu, merged, load));
             } else {
@@ -91,11 +91,6 @@ impl ProgramBuilder<'_> {
             }
         }
         items
-    }
-
-    /// Returns the number of consecutive copies, out of `copies`, that form one exchange.
-    fn most_in_exchange(&self, copies: usize) -> usize {
-        if self.plan.spec.options.merge_exchange { copies.max(1) } else { 1 }
     }
 
     /// Adds an exchange of the I/O tiles. Compute tiles wait for a load, and continue during a

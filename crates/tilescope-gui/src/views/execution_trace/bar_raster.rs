@@ -341,11 +341,14 @@ mod tests {
     #[test]
     fn a_grouped_bar_shows_its_shares_at_its_foot() {
         let image = grouped(21);
-        let pixel = |x: usize, y: usize| image.pixels[y * 100 + x];
-        assert_eq!([pixel(10, 5), pixel(90, 5)], [LIGHT.internal_exchange; 2], "the longest step");
-        assert_eq!(pixel(10, 18), LIGHT.compute, "compute comes first");
-        assert_eq!(pixel(38, 18), LIGHT.compute);
-        assert_eq!([pixel(42, 18), pixel(90, 18)], [LIGHT.internal_exchange; 2]);
+        assert_eq!(
+            [image[(10, 5)], image[(90, 5)]],
+            [LIGHT.internal_exchange; 2],
+            "the longest step"
+        );
+        assert_eq!(image[(10, 18)], LIGHT.compute, "compute comes first");
+        assert_eq!(image[(38, 18)], LIGHT.compute);
+        assert_eq!([image[(42, 18)], image[(90, 18)]], [LIGHT.internal_exchange; 2]);
         let low = grouped(8);
         assert!(low.pixels[..700].iter().all(|pixel| *pixel != LIGHT.compute), "no room");
     }

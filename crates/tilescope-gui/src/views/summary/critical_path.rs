@@ -78,12 +78,8 @@ impl PathCell {
 
     /// Cycles with their share of the path, in a table whose head says so.
     fn part_of_path(cycles: Cycles, share: f64) -> Self {
-        let Self { shown, exact } = Self::cycles(cycles);
-        let share = percent(share);
-        Self {
-            shown: format!("{shown} ({share})"),
-            exact: format!("{exact} ({share} of the path)"),
-        }
+        let shown = format!("{} ({})", short_count(cycles.0), percent(share));
+        Self { shown, ..Self::on_path(cycles, share) }
     }
 
     fn on_path(cycles: Cycles, share: f64) -> Self {

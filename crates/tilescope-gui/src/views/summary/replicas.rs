@@ -9,7 +9,7 @@ use egui::{
     Align2, Color32, CornerRadius, FontId, Label, Painter, Pos2, Rect, RichText, Sense, Shape,
     Stroke, StrokeKind, Ui, pos2, vec2,
 };
-use tilescope_analysis::host::held_up;
+use tilescope_analysis::host::last_replicas;
 use tilescope_analysis::replica_classes::sentence;
 use tilescope_analysis::replica_rings::{passed_on_words, ring_words};
 use tilescope_analysis::replicas::{ReplicaOverview, gs2_rows};
@@ -81,10 +81,7 @@ fn joins_sides(groups: &SyncGroupMembers) -> bool {
 /// `4 identical replicas. Figures and lanes show one of them.`
 fn alike(of: &ReplicaOverview) -> String {
     let replicas = grouped(of.target.replicas.into());
-    let who = || {
-        let words = held_up(&of.waits).unwrap_or_default();
-        words.strip_prefix("last: ").map_or_else(String::new, |who| format!(" Last: {who}."))
-    };
+    let who = || last_replicas(&of.waits).map_or_else(String::new, |who| format!(" Last: {who}."));
     if let Some(differ) = sentence(&of.classes) {
         return format!(
             "{differ}. The execution trace has lanes for each class; other figures are those of \

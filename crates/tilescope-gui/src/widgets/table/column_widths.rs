@@ -30,7 +30,7 @@ const LEAST_SHARE_WIDTH: f32 = 104.0;
 const WIDEST_BYTES: &str = "+1023 KiB";
 
 /// The smallest widths of the columns of a table.
-pub(super) struct ColumnWidths {
+pub(super) struct TableColumnWidths {
     pub each: Vec<f32>,
     /// The width of the column of shares; 0 without one.
     pub share: f32,
@@ -38,7 +38,7 @@ pub(super) struct ColumnWidths {
     pub shown: Vec<usize>,
 }
 
-impl ColumnWidths {
+impl TableColumnWidths {
     /// Computes the widths for `room` points.
     pub(super) fn of(ui: &Ui, table: &DataTable, order: &TableRowOrder, room: f32) -> Self {
         let names = table.columns.iter().filter(|column| is_name(column)).count();

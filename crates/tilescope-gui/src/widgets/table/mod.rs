@@ -11,7 +11,7 @@ use super::{choice_ui, hint_ui, neighbour, open_choice, search_ui};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
-use column_widths::ColumnWidths;
+use column_widths::TableColumnWidths;
 use egui::accesskit::Role;
 use egui::{
     Align, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui, WidgetInfo,
@@ -201,7 +201,7 @@ impl TableState {
             .show(ui, |ui| {
                 // The rows leave room for the scroll bar beside them.
                 let bar = ui.spacing().scroll.allocated_width();
-                let widths = ColumnWidths::of(ui, table, order, ui.available_width() - bar);
+                let widths = TableColumnWidths::of(ui, table, order, ui.available_width() - bar);
                 let needed = widths.total() + bar;
                 if needed <= ui.available_width() {
                     return rows_ui(ui, (table, &widths), order, (sorted, sort), choice, &mut menu);
@@ -267,7 +267,7 @@ impl TableState {
 
 fn rows_ui(
     ui: &mut Ui,
-    (table, widths): (&DataTable, &ColumnWidths),
+    (table, widths): (&DataTable, &TableColumnWidths),
     order: &TableRowOrder,
     (sorted, sort): ((usize, bool), &mut Option<(usize, bool)>),
     choice: TableRowSelection<'_>,

@@ -284,19 +284,7 @@ impl IpuHeights<'_> {
             TraceLaneStyle::Flat => (FLAT_ROW, FLAT_ROW * 3.0),
         };
         let row_height = fitting.floor().clamp(least, most);
-        let tiles = self.tiles;
-        let links = self.links;
-        IpuLaneLayout {
-            lanes,
-            replica: None,
-            name: LaneName::Ipu,
-            rows,
-            top,
-            marks,
-            row_height,
-            tiles,
-            links,
-        }
+        self.layout(lanes, top, rows, (marks, row_height))
     }
 
     /// The number of rows whose labels fit in a height, at least one.
@@ -321,8 +309,17 @@ impl IpuHeights<'_> {
         };
         let count: u32 = rows.iter().sum();
         let row_height = (bars / count.max(1) as f32).floor().clamp(LOW_FLAME_ROW, most);
-        let tiles = self.tiles;
-        let links = self.links;
+        self.layout(lanes, top, rows, (marks, row_height))
+    }
+
+    /// The layout of lanes with the height of their marks and that of a row.
+    fn layout<'a>(
+        &self,
+        lanes: &'a IpuLanes,
+        top: f64,
+        rows: Vec<u32>,
+        (marks, row_height): (f32, f32),
+    ) -> IpuLaneLayout<'a> {
         IpuLaneLayout {
             lanes,
             replica: None,
@@ -331,8 +328,8 @@ impl IpuHeights<'_> {
             top,
             marks,
             row_height,
-            tiles,
-            links,
+            tiles: self.tiles,
+            links: self.links,
         }
     }
 }
