@@ -227,7 +227,8 @@ fn check_laws(layout: StepLayout) {
     let mut report = ReportBuilder::new(2, 4);
     let work = report.compute("conv/Convolve", 100);
     let exchange = report.exchange("cs0_conv/ExchangePre", 64);
-    report.root(ProgramKind::Sequence, "main", &[exchange, work]);
+    let root = report.root(ProgramKind::Repeat, "main", &[exchange, work]);
+    report.parts.programs[root.index()].repeats = 5000;
     report.live(exchange, 3072).live(work, 3072);
     report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
     report.variable("partials", MemoryCategory::Variable, 2..8, 512, Some(0..2));
@@ -252,7 +253,22 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 14] = [
+    let cases: [(&str, Spoil); 16] = [
+        ("programs_run_as_called", |r| {
+            let work = r.compute("w", 10);
+            r.root(ProgramKind::Sequence, "main", &[work]);
+            r.run(work, 0..10).run(work, 10..20);
+        }),
+        ("programs_run_as_called", |r| {
+            // A choice runs at most one of its children each time.
+            let work = r.compute("w", 10);
+            let empty = r.program(ProgramKind::Sequence, "empty");
+            let choice = r.program(ProgramKind::Switch, "nthBatchCheck");
+            r.parts.programs[choice.index()].children = vec![work, empty];
+            let root = r.root(ProgramKind::Repeat, "main", &[choice]);
+            r.parts.programs[root.index()].repeats = 2;
+            r.run(work, 0..10).run(work, 10..20).run(work, 20..30);
+        }),
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };

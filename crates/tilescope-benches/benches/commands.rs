@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
-use tilescope_benches::peak_memory;
+use tilescope_benches::{cpu_seconds_of_children, peak_memory};
 use tilescope_fixtures::ipu_stack_profile::IpuStackProfile;
 
 /// A command and its limits.
@@ -177,23 +177,31 @@ fn view(report: &str, view: &str, reports: &Reports) -> Vec<String> {
     words(["export", report, "--view", view, "--format", "csv", "-o", &file])
 }
 
-/// Prints the time of each command on runs of several lengths, and the exponent of its growth
-/// between the two longest: 0 if the length makes no difference, 1 if the time is proportional to
-/// it.
+/// Prints the CPU time and memory of each command on runs of several lengths, and the exponent of the
+/// growth of its time between the two longest: 0 if the length makes no difference, 1 if the time is
+/// proportional to it.
+///
+/// CPU time, because other work of the machine lengthens a run but adds little to it.
 fn growth(reports: &Reports, lengths: &[u32]) {
     for (name, command) in GROWTH {
         let mut seconds = Vec::new();
+        let mut mb: f64 = 0.0;
         for length in lengths {
             let words = command(&reports.mnist(*length), reports);
-            let runs = (0..3).map(|_| run(0, &words, reports).time.as_secs_f64());
-            seconds.push(runs.fold(f64::MAX, f64::min));
+            let mut least = f64::MAX;
+            for _ in 0..3 {
+                let before = cpu_seconds_of_children();
+                mb = mb.max(run(0, &words, reports).mb);
+                least = least.min(cpu_seconds_of_children() - before);
+            }
+            seconds.push(least);
         }
         let exponent = match seconds[..] {
             [.., shorter, longer] => (longer / shorter).log10(),
             _ => 0.0,
         };
-        let columns: Vec<String> = seconds.iter().map(|of| format!("{of:7.3} s")).collect();
-        println!("{name:16} {}  exponent {exponent:5.2}", columns.join(" "));
+        let columns: Vec<String> = seconds.iter().map(|of| format!("{of:7.2} s")).collect();
+        println!("{name:16} {}  exponent {exponent:5.2}  {mb:4.0} MB", columns.join(" "));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::poplar::exchange;
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::popops::elementwise;
 use crate::schedule::{ScheduleSlot, SyncGroups, WeightUpdateTiming};
-use crate::specification::{DataLoaderMode, Spec};
+use crate::specification::{DataLoaderMode, OutputMode, Spec};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
@@ -353,12 +353,14 @@ impl<'a> ProgramTree<'a> {
         for copy in working(&parts.host_outputs) {
             children.extend(self.nodes(&copy.sum_items));
         }
+        let mut returned = Vec::new();
         for group in host_exchanges(working(&parts.host_outputs), merge) {
             for copy in group.iter().flat_map(HostExchange::copies) {
-                children.extend(self.nodes(&copy.tile_items));
+                returned.extend(self.nodes(&copy.tile_items));
             }
-            children.extend(self.host_steps(&group));
+            returned.extend(self.host_steps(&group));
         }
+        children.extend(self.of_returned_micro_batches(returned));
         if slot.stage_copies_follow {
             for copy in &parts.link_copies {
                 if copy.after.is_empty()
@@ -373,6 +375,19 @@ impl<'a> ProgramTree<'a> {
             children.extend(self.call_of(*stage, TrainingPass::Update));
         }
         self.tables.group(ProgramKind::Sequence, "", children)
+    }
+
+    /// Adds the choice between the copies of results to the host and nothing, unless all
+    /// micro-batches return their results. PopART counts micro-batches on the IPU and compares the
+    /// count (willow/src/popx/irlowering.cpp, toHostEveryNBatchesTask).
+    fn of_returned_micro_batches(&mut self, copies: Vec<ProgramId>) -> Vec<ProgramId> {
+        let all = matches!(self.plan.spec.output_mode(), OutputMode::All | OutputMode::Default);
+        if all || copies.is_empty() {
+            return copies;
+        }
+        let copy = self.tables.group(ProgramKind::Sequence, "copy", copies);
+        let empty = self.tables.group(ProgramKind::Sequence, "empty", Vec::new());
+        vec![self.tables.group(ProgramKind::Switch, "nthBatchCheck", vec![copy, empty])]
     }
 
     /// Adds a call of the work of a stage in a pass.

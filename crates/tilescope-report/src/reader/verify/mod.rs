@@ -12,6 +12,7 @@ mod memory;
 mod replica_links;
 mod samples;
 mod tables;
+mod tree_runs;
 
 use super::{InvariantViolation, Report, ReportOrigin, ReportPart};
 use crate::database::SelectQuery;
@@ -382,6 +383,12 @@ impl Report {
             format!("execution_cycle_totals has {found} cycles, but the trace has {end}")
         });
         self.verify_steps(&lanes, &mut law)?;
+        // A slice has the tree of the whole run, and a damaged lane only its first steps.
+        let is_whole = !self.is_slice() && lanes.iter().all(|lane| lane.broken.is_none());
+        let has_choices = self.format() >= tree_runs::FIRST_FORMAT;
+        if has_choices && is_whole && !programs.roots().is_empty() {
+            tree_runs::check(&programs, &lanes, law.found);
+        }
         mark_cycles.tell(&mut law);
         let steps = self.step_count()?;
         let recorded = self.meta.get("steps").and_then(|recorded| recorded.parse().ok());
