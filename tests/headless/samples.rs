@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
+use tilescope_analysis::exchange_code::ExchangeFlows;
 use tilescope_report::Report;
 use tilescope_report::units::Bytes;
 
@@ -46,6 +47,19 @@ fn every_directory_is_a_lawful_sample() {
         let report = Report::open(file(name)).expect(name);
         let broken = report.verify().expect(name);
         assert!(broken.is_empty(), "{name}: {broken:?}");
+    }
+}
+
+#[test]
+fn senders_and_receivers_of_most_bytes_are_known() {
+    for (name, least) in [("matmul_chain", 0.9), ("mnist_pipeline", 0.9)] {
+        let report = Report::open(file(name)).expect(name);
+        let flows = ExchangeFlows::read(&report).expect(name).flows;
+        let all: Bytes = flows.iter().map(|flow| flow.bytes).sum();
+        let known: Bytes =
+            flows.iter().filter(|flow| flow.pattern.is_known()).map(|flow| flow.bytes).sum();
+        let share = known.as_f64() / all.as_f64();
+        assert!(share >= least, "{name}: {share}");
     }
 }
 

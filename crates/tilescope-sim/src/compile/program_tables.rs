@@ -348,7 +348,7 @@ impl ProgramTables {
                     self.forget_other_routes(body, ipu, routes);
                     return vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)];
                 }
-                self.exchange(exchange, ipu, traffic, cycles);
+                self.exchange(exchange, ipu, &routes.actual_traffic(traffic), cycles);
                 let before = self.tiles_before(ipu);
                 for route in routes.iter() {
                     self.routes.push(ExchangeRoute {

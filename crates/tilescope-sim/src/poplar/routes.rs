@@ -13,7 +13,8 @@ pub(crate) struct WorkRoute {
 }
 
 /// Routes of an exchange. Empty if only the traffic of each tile is known, otherwise they carry all
-/// of it.
+/// bytes that tiles receive. Costs follow from the traffic, in which senders deliver in proportion
+/// to the bytes that they hold. Routes have the actual deliveries.
 ///
 /// They describe an exchange but cost nothing, so works that differ only in them are equal and
 /// share code: all values compare as equal and have the same hash.
@@ -33,15 +34,34 @@ impl Hash for WorkRoutes {
 }
 
 impl WorkRoutes {
-    /// Routes that carry all of `traffic`.
+    /// Routes that carry all bytes that the tiles of `traffic` receive.
     pub(crate) fn new(traffic: &TileRuns<TileTraffic>, mut routes: Vec<WorkRoute>) -> Self {
         routes.retain(|route| !route.tiles.is_empty());
+        let received = |tile: &RouteBytes| tile.received;
         debug_assert_eq!(
-            total_of(&routes),
-            bytes_of(traffic),
-            "routes carry the traffic of every tile"
+            total_of(&routes).map(received).total(),
+            traffic.map(|tile| tile.bytes_delivered).total(),
+            "senders deliver all data"
+        );
+        debug_assert_eq!(
+            present(&total_of(&routes).map(received)),
+            present(&traffic.map(|tile| tile.bytes_in)),
+            "routes carry what every tile receives"
         );
         Self(routes)
+    }
+
+    /// The traffic with the deliveries of the routes.
+    pub(crate) fn actual_traffic(&self, traffic: &TileRuns<TileTraffic>) -> TileRuns<TileTraffic> {
+        if self.0.is_empty() {
+            return traffic.clone();
+        }
+        let delivered = total_of(&self.0)
+            .map(|tile| TileTraffic { bytes_delivered: tile.delivered, ..TileTraffic::default() });
+        tile_runs::merge_per_tile(traffic, &delivered, |costs, delivered| TileTraffic {
+            bytes_delivered: delivered.bytes_delivered,
+            ..costs
+        })
     }
 
     /// Data that keep their order.
@@ -94,6 +114,15 @@ fn bytes_of(traffic: &TileRuns<TileTraffic>) -> TileRuns<RouteBytes> {
         }
     }
     bytes
+}
+
+/// Runs of nonzero bytes.
+fn present(bytes: &TileRuns<Bytes>) -> TileRuns<Bytes> {
+    let mut kept = TileRuns::empty();
+    for (tiles, bytes) in bytes.iter().filter(|(_, bytes)| !bytes.is_zero()) {
+        kept.push(tiles, *bytes);
+    }
+    kept
 }
 
 fn total_of(routes: &[WorkRoute]) -> TileRuns<RouteBytes> {

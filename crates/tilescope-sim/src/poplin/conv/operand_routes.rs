@@ -196,3 +196,122 @@ pub(super) fn route(bytes: Vec<RouteBytes>, pattern: RoutePattern) -> WorkRoute 
     }
     WorkRoute { tiles, pattern }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poplar::work::{OperationWork, WorkPhaseKind};
+    use crate::poplin::ConvParams;
+    use crate::poplin::conv::tile_parts::PartitionedConv;
+    use crate::poplin::conv::{OperandSource, forward};
+    use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, plan};
+    use crate::shape::DType;
+    use crate::targets::{IpuTarget, MK2};
+    use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
+
+    /// Routes of the phase whose name ends with `name`.
+    fn routes_of(work: &OperationWork, name: &str) -> Vec<WorkRoute> {
+        let phases = work.phases().into_iter().filter(|(phase, _)| phase.name.ends_with(name));
+        let routes = phases.flat_map(|(phase, _)| match &phase.kind {
+            WorkPhaseKind::Exchange { routes, .. } => routes.iter().cloned().collect::<Vec<_>>(),
+            WorkPhaseKind::Compute { .. } => Vec::new(),
+        });
+        routes.collect()
+    }
+
+    /// Positions of a tile along batch and field, output channels, and input channels, if tiles are
+    /// numbered with output channels innermost.
+    fn position(plan: &ConvPlan, tile: u64) -> [u64; 3] {
+        let split = &plan.partition;
+        let (row, column) = (tile / split.out_channels, tile % split.out_channels);
+        let rows = split.field_parts() * split.batch;
+        [row % rows, column, row / rows]
+    }
+
+    /// Bytes of each tile if `sent` of each tile go to all others at the same `joined` place.
+    fn expected(
+        plan: &ConvPlan,
+        tiles: u64,
+        others_at: impl Fn([u64; 3], [u64; 3]) -> bool,
+        bytes: impl Fn(usize, usize) -> u64,
+    ) -> Vec<[u64; 2]> {
+        let mut sums = vec![[0; 2]; list_length(tiles)];
+        for from in 0..tiles {
+            for to in 0..tiles {
+                if from != to && others_at(position(plan, from), position(plan, to)) {
+                    let bytes = bytes(list_length(from), list_length(to));
+                    sums[list_length(from)][0] += bytes;
+                    sums[list_length(to)][1] += bytes;
+                }
+            }
+        }
+        sums
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(12)))]
+        /// Products of odd sizes: rows of tiles share the left operand, columns the right one, and
+        /// tiles with other input channels add partial sums.
+        #[test]
+        fn parts_of_products_exchange_data_in_their_groups(
+            [rows, groups, columns] in [20u64..900, 2..56, 20..900],
+        ) {
+            let machine = IpuTarget::all_tiles_of(MK2);
+            // Channels in whole groups stay on the tiles that use them.
+            let params = ConvParams::matmul(DType::Half, 1, rows, 16 * groups, columns);
+            let plan = plan(&machine, &params, &ConvOptions::new(ConvPass::MatMul)).unwrap();
+            prop_assume!(plan.partition.serial() == 1 && plan.partition.kernel_parts() == 1);
+            let work = forward(&machine, &plan, OperandSource::Planned, OperandSource::Planned);
+            let layout = PartitionedConv::from_plan(&plan);
+            let tiles = layout.parts.len() as u64;
+            let element = DType::Half.bytes();
+            let users = plan.partition.field_parts() * plan.partition.batch;
+            // The right operand: tiles of a column have equal shares.
+            let share = |tile: usize| (layout.weights(&layout.parts[tile]) * element / users).0;
+            let right = expected(
+                &plan,
+                tiles,
+                |from, to| from[1] == to[1] && from[2] == to[2],
+                |from, _| share(from),
+            );
+            let found = routes_of(&work, "Convolve/ExchangePre");
+            let sharing = layout.tile_groups(&[super::super::tile_parts::ConvAxis::Batch,
+                super::super::tile_parts::ConvAxis::Field]);
+            let broadcast = RoutePattern::Broadcast(sharing);
+            let weights = found.iter().rev().find(|route| route.pattern == broadcast);
+            for (at, [sent, received]) in right.iter().enumerate() {
+                let tile = TileId(u32::try_from(at).unwrap());
+                let of = weights.and_then(|route| route.tiles.get(tile)).copied().unwrap_or_default();
+                // A share is rounded down, and the rest of a slice is less than a byte of each tile.
+                let rest = if *received > 0 { users } else { 0 };
+                prop_assert!((*received..=received + rest).contains(&of.received.0), "{at}");
+                prop_assert!((*sent..=sent + rest).contains(&of.delivered.0), "{at}");
+            }
+            // Partial sums: each tile gets its part from all others that add to the same outputs.
+            let depth = plan.partition.in_channels;
+            let sums = crate::poplin::estimate::reduce::stage_depths(depth);
+            let gathers = routes_of(&work, "Reduce0/ExchangePre");
+            if depth == 1 || !sums.is_empty() {
+                return Ok(());
+            }
+            let grain = super::super::reduction::reduction_grain(&plan, plan.params.output_type);
+            let partial = plan.vertex.partial_type.bytes();
+            let part = |tile: usize| {
+                let part = &layout.parts[tile];
+                let made = layout.partials(part).0;
+                let own = super::super::reduction::reduced_part(made, grain, depth, part.member);
+                ((own.end - own.start) * partial).0
+            };
+            let wanted = expected(
+                &plan, tiles, |from, to| from[0] == to[0] && from[1] == to[1], |_, to| part(to),
+            );
+            prop_assert_eq!(gathers.len(), 1);
+            for (at, [sent, received]) in wanted.iter().enumerate() {
+                let tile = TileId(u32::try_from(at).unwrap());
+                let of = gathers[0].tiles.get(tile).copied().unwrap_or_default();
+                prop_assert_eq!([of.delivered.0, of.received.0], [*sent, *received]);
+            }
+        }
+    }
+}

@@ -59,30 +59,22 @@ impl ConvWorkBuilder {
         name: String,
         operands: &[OperandExchange],
     ) {
-        let known: Vec<_> = operands.iter().map(OperandExchange::routes).collect();
-        let senders = known.iter().flatten().flatten().filter_map(|route| route.tiles.end());
         let tiles = operands.iter().map(|operand| operand.flows.len()).max().unwrap_or(0);
-        // Tensors may come from tiles beside those of the operation.
-        let tiles = senders.map(TileId::index).max().unwrap_or(0).max(tiles);
         let mut traffic = vec![TileTraffic::default(); tiles];
         let mut cycles = vec![Cycles::ZERO; tiles];
         let mut routes = Vec::new();
         let mut is_known = false;
-        for (operand, known) in operands.iter().zip(known) {
+        for operand in operands {
             let delivered = deliveries(&operand.flows);
+            let known = operand.routes();
             is_known |= known.is_some();
-            let known = known.unwrap_or_else(|| vec![unknown_route(&operand.flows, &delivered)]);
-            for (tiles, bytes) in known.iter().flat_map(|route| route.tiles.iter()) {
-                for traffic in &mut traffic[tiles.indices()] {
-                    traffic.bytes_delivered += bytes.delivered;
-                }
-            }
-            routes.extend(known);
+            routes.extend(known.unwrap_or_else(|| vec![unknown_route(&operand.flows, &delivered)]));
             for (tile, (flow, delivered)) in operand.flows.iter().zip(delivered).enumerate() {
                 let all = &mut traffic[tile];
                 let sent = flow.sent.min(delivered);
                 all.bytes_in += flow.received;
                 all.bytes_out += sent;
+                all.bytes_delivered += delivered;
                 all.messages_in += flow.messages_in;
                 // A send instruction carries up to 64 words and never parts of two messages.
                 let each = flow.messages_out.max(1);
@@ -101,9 +93,6 @@ impl ConvWorkBuilder {
         for (tile, (traffic, cycles)) in TileId(0).onwards().zip(traffic.iter().zip(&cycles)) {
             if *traffic != TileTraffic::default() {
                 traffic_runs.push(TileRange::single(tile), *traffic);
-            }
-            // The model lets tiles send as much as they receive, whoever has the data.
-            if !traffic.bytes_in.is_zero() || !traffic.bytes_out.is_zero() {
                 cycle_runs.push(TileRange::single(tile), *cycles);
             }
         }
