@@ -128,7 +128,7 @@ fn selecting_a_program_shows_its_traffic() {
     assert_ne!(whole, part);
     let traffic = exchange_code::programs(&window.state().report, &[]).expect("reads");
     let copies = traffic.iter().find(|row| row.name.contains("inter-ipu-copies")).expect("copies");
-    // All of it is recorded for copies between IPUs; much of the traffic inside an IPU is assumed.
+    // All of it is recorded for copies between IPUs; some of the traffic inside an IPU is assumed.
     let bytes = grouped(copies.traffic.bytes_in.0);
     let caption = format!("{bytes} B in view; sender and receiver known for 100.0 %");
     assert_eq!(part, Some(caption));
@@ -141,7 +141,7 @@ fn selecting_a_program_shows_its_traffic() {
     };
     let assumed = &mut flows.iter().filter(|flow| !flow.pattern.is_known());
     let share = bytes(assumed).as_f64() / bytes(&mut flows.iter()).as_f64();
-    assert!(share > 0.1, "{share}");
+    assert!(share > 0.0 && share < 0.5, "{share}");
     assert!(says(&window, &format!("Estimated for {} of the bytes", percent(share))));
 }
 
