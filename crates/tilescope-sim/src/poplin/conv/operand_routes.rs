@@ -31,7 +31,7 @@ pub(crate) enum OperandPattern {
 }
 
 impl OperandExchange {
-    /// An exchange of which only the bytes of each tile are known.
+    /// An exchange with known bytes of each tile and unknown senders.
     pub(crate) fn unknown(flows: Vec<OperandExchangeFlow>) -> Self {
         Self { flows, pattern: OperandPattern::Unknown }
     }

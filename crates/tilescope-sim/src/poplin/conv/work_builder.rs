@@ -195,7 +195,7 @@ impl ConvWorkBuilder {
     }
 }
 
-/// The route of data of which only the bytes of each tile are known.
+/// The route of data with known bytes of each tile and unknown senders.
 fn unknown_route(flows: &[OperandExchangeFlow], delivered: &[Bytes]) -> WorkRoute {
     let mut bytes = Vec::new();
     for (flow, delivered) in flows.iter().zip(delivered) {
