@@ -130,7 +130,8 @@ fn what_is_sent_arrives(report: &Report, name: &str) {
         assert!(least.is_sorted_by(|one, next| one >= next), "{name}: the busiest come first");
         let fits = |(of, least): (_, &f64)| -> bool {
             let of: &tilescope_analysis::exchange_code::ExchangeTile = of;
-            of.cycles.expect("recorded").as_f64() >= *least
+            // Cost models let some tiles deliver data without sending any.
+            of.cycles.map_or(0.0, |cycles| cycles.as_f64()) >= *least
         };
         assert!(
             found.iter().zip(&least).all(fits),

@@ -253,7 +253,7 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 16] = [
+    let cases: [(&str, Spoil); 20] = [
         ("programs_run_as_called", |r| {
             let work = r.compute("w", 10);
             r.root(ProgramKind::Sequence, "main", &[work]);
@@ -289,6 +289,55 @@ fn broken_laws_are_found() {
             r.parts.roots = vec![id];
             let traffic = &mut r.parts.exchanges[0];
             traffic.cycles = traffic.tiles.map(|_| Cycles(15));
+        }),
+        ("routes_add_up", |r| {
+            // Tile 0 receives 64 bytes, not 32, and tile 1 64, not 96.
+            let id = r.exchange("e", 64);
+            r.parts.roots = vec![id];
+            let tiles = TileRange::first_tiles(2);
+            let sent = TileRuns::uniform(tiles, Bytes(64));
+            let received = TileRuns::from_tiles(TileId(0), [Some(Bytes(32)), Some(Bytes(96))]);
+            r.parts.routes = vec![ExchangeRoute::in_order(id, &sent, &received)];
+        }),
+        ("routes_add_up", |r| {
+            // A route has half of the bytes.
+            let id = r.exchange("e", 64);
+            r.parts.roots = vec![id];
+            let bytes = TileRuns::uniform(TileRange::first_tiles(2), Bytes(32));
+            r.parts.routes = vec![ExchangeRoute::in_order(id, &bytes, &bytes)];
+        }),
+        ("routes_add_up", |r| {
+            // A tile alone in its group sends to no tile and receives from none.
+            let id = r.exchange("e", 64);
+            r.parts.roots = vec![id];
+            let tile = |delivered, received| RouteBytes {
+                delivered: Bytes(delivered),
+                received: Bytes(received),
+            };
+            let mut bytes = TileRuns::from_tiles(TileId(0), [Some(tile(64, 0))]);
+            bytes.push(TileRange::single(TileId(1)), tile(0, 64));
+            let of_traffic = |bytes: &RouteBytes| TileTraffic {
+                bytes_in: bytes.received,
+                bytes_out: bytes.delivered,
+                bytes_delivered: bytes.delivered,
+                ..TileTraffic::default()
+            };
+            r.parts.exchanges[0].tiles = bytes.map(of_traffic);
+            let groups = TileGroups::of_digits(vec![TileDigit::apart(2)]);
+            let pattern = RoutePattern::Broadcast(groups);
+            r.parts.routes = vec![ExchangeRoute { program: id, tiles: bytes, pattern }];
+        }),
+        ("routes_add_up", |r| {
+            // One of two units is missing.
+            let id = r.exchange("e", 64);
+            r.parts.roots = vec![id];
+            let bytes = TileRuns::uniform(TileRange::first_tiles(2), Bytes(64));
+            let block = RouteBlock { sent_at: 1, received_at: 0, dims: Vec::new() };
+            let order = Rearrangement { unit: Bytes(64), blocks: vec![block] };
+            r.parts.routes = vec![ExchangeRoute {
+                pattern: RoutePattern::Rearranged(order),
+                ..ExchangeRoute::in_order(id, &bytes, &bytes)
+            }];
         }),
         ("lifetimes_in_range", |r| {
             r.variable("v", MemoryCategory::Variable, 0..1, 4, Some(2..9));

@@ -1,9 +1,12 @@
 //! The sample reports: small, valid, and usable with queries that scripts run on reports of Poplar.
 
+use crate::common;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
+use tilescope_analysis::exchange_code::ExchangeFlows;
 use tilescope_report::Report;
 use tilescope_report::units::Bytes;
+use tilescope_test_tiers::slow_tests;
 
 const SAMPLES: [&str; 3] = ["matmul_chain", "mnist_pipeline", "too_large"];
 
@@ -46,6 +49,31 @@ fn every_directory_is_a_lawful_sample() {
         let report = Report::open(file(name)).expect(name);
         let broken = report.verify().expect(name);
         assert!(broken.is_empty(), "{name}: {broken:?}");
+    }
+}
+
+/// Share of the bytes of all exchanges with known senders and receivers.
+fn known_share(report: &Report) -> f64 {
+    let flows = ExchangeFlows::read(report).expect("reads").flows;
+    let all: Bytes = flows.iter().map(|flow| flow.bytes).sum();
+    let known: Bytes =
+        flows.iter().filter(|flow| flow.pattern.is_known()).map(|flow| flow.bytes).sum();
+    known.as_f64() / all.as_f64()
+}
+
+#[test]
+fn senders_and_receivers_of_most_bytes_are_known() {
+    // Convolutions of MNIST expand their kernels into channels, which duplicates elements.
+    for (name, least) in [("matmul_chain", 0.89), ("mnist_pipeline", 0.56)] {
+        let share = known_share(&Report::open(file(name)).expect(name));
+        assert!(share >= least, "{name}: {share}");
+    }
+    if slow_tests() {
+        for (name, least) in [("bert_large_pod16", 0.96), ("resnet50_pod16", 0.66)] {
+            let (report, _directory) = common::report(name, &["options.device_iterations=1"]);
+            let share = known_share(&report);
+            assert!(share >= least, "{name}: {share}");
+        }
     }
 }
 

@@ -88,13 +88,9 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     for (from, to) in [(0..4, 4..8), (4..8, 0..4)] {
         let range =
             |tiles: std::ops::Range<u32>| TileRange::new(TileId(tiles.start), TileId(tiles.end));
-        let (program, bytes) = (exchange, Bytes(4 * 64));
-        report.parts.routes.push(ExchangeRoute {
-            program,
-            from: range(from),
-            to: range(to),
-            bytes,
-        });
+        let bytes = |tiles| TileRuns::uniform(range(tiles), Bytes(64));
+        let route = ExchangeRoute::in_order(exchange, &bytes(from), &bytes(to));
+        report.parts.routes.push(route);
     }
     report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
     report.variable("activations", MemoryCategory::Variable, 0..8, 256, Some(0..2));

@@ -146,7 +146,7 @@ fn another_major_version_is_refused_with_both_versions() {
 #[test]
 fn known_parts_of_files_of_a_newer_tilescope_are_shown() {
     let cases = [
-        ("PRAGMA user_version = 2011", "written in format 2.11 by a newer tilescope"),
+        ("PRAGMA user_version = 2012", "written in format 2.12 by a newer tilescope"),
         ("UPDATE meta SET value = 'quantum' WHERE key = 'layout'", "have the layout quantum"),
         ("PRAGMA application_id = 0", "without its application_id"),
     ];

@@ -9,7 +9,7 @@ use egui_kittest::kittest::{NodeT, Queryable};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
-use tilescope_analysis::exchange_code::{self, ExchangeFlow, ExchangeFlows, ExchangePattern};
+use tilescope_analysis::exchange_code::{self, ExchangeFlow, ExchangeFlows};
 use tilescope_analysis::{liveness, memory};
 use tilescope_fixtures::ipu_stack_profile::IpuStackProfile;
 use tilescope_gui::app::TilescopeApp;
@@ -128,7 +128,7 @@ fn selecting_a_program_shows_its_traffic() {
     assert_ne!(whole, part);
     let traffic = exchange_code::programs(&window.state().report, &[]).expect("reads");
     let copies = traffic.iter().find(|row| row.name.contains("inter-ipu-copies")).expect("copies");
-    // All of it is recorded for copies between IPUs; much of the traffic inside an IPU is assumed.
+    // All of it is recorded for copies between IPUs; some of the traffic inside an IPU is assumed.
     let bytes = grouped(copies.traffic.bytes_in.0);
     let caption = format!("{bytes} B in view; sender and receiver known for 100.0 %");
     assert_eq!(part, Some(caption));
@@ -139,9 +139,9 @@ fn selecting_a_program_shows_its_traffic() {
     let bytes = |flows: &mut dyn Iterator<Item = &ExchangeFlow>| -> Bytes {
         flows.map(|flow| flow.bytes).sum()
     };
-    let assumed = &mut flows.iter().filter(|flow| flow.pattern == ExchangePattern::Assumed);
+    let assumed = &mut flows.iter().filter(|flow| !flow.pattern.is_known());
     let share = bytes(assumed).as_f64() / bytes(&mut flows.iter()).as_f64();
-    assert!(share > 0.1, "{share}");
+    assert!(share > 0.0 && share < 0.5, "{share}");
     assert!(says(&window, &format!("Estimated for {} of the bytes", percent(share))));
 }
 

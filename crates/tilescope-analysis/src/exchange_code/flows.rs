@@ -1,11 +1,13 @@
 //! Senders and receivers of exchanges. A report states the bytes that every tile sends and receives
-//! in each exchange, and for some exchanges their order; all other flows are assumed to be
+//! in each exchange, and for most bytes who sends to whom; all other flows are assumed to be
 //! proportional.
 
 use super::ExchangeLink;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, ProgramId, TileRange, TileRuns};
-use tilescope_report::{ExchangeRoute, ExchangeTraffic, Report, ReportError};
+use tilescope_report::{
+    ExchangeRoute, ExchangeTraffic, Rearrangement, Report, ReportError, RoutePattern, TileGroups,
+};
 
 /// Senders and receivers of one exchange, or of one part of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,15 +24,29 @@ pub struct ExchangeFlow {
 }
 
 /// The correspondence of senders and receivers of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExchangePattern {
     /// The data sent first arrives first: the report states the order.
     InOrder,
+    /// Data change their order as the report states.
+    Rearranged(Rearrangement),
+    /// Every sender sends the same number of bytes to all other receivers of its group.
+    Broadcast(TileGroups),
+    /// Every receiver gets the same number of bytes from all other senders of its group.
+    Gather(TileGroups),
     /// Every sender serves every receiver in proportion. No other pattern is possible, because
     /// there is only one sender or one receiver, or because every receiver gets all data.
     EachToAll,
-    /// The same, but assumed: only the totals of both ends are recorded.
-    Assumed,
+    /// The same, but assumed: only the totals of both ends are recorded, for all tiles together or
+    /// for each group.
+    Assumed(Option<TileGroups>),
+}
+
+impl ExchangePattern {
+    /// True if the report states who sends to whom.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Self::Assumed(_))
+    }
 }
 
 /// All flows of a report between tiles.
@@ -62,9 +78,7 @@ impl ExchangeFlows {
             }
             match routes.get(&exchange.program) {
                 Some(routes) => {
-                    flows.extend(
-                        routes.iter().map(|route| flow_along_route(&exchange, link, route)),
-                    );
+                    flows.extend(routes.iter().map(|route| flow_along_route(link, route)));
                 }
                 None => flows.push(in_proportion(&exchange, link)),
             }
@@ -93,27 +107,24 @@ fn in_proportion(exchange: &ExchangeTraffic, link: ExchangeLink) -> ExchangeFlow
     let pattern = if alone(&sent) || alone(&received) || all_of_it {
         ExchangePattern::EachToAll
     } else {
-        ExchangePattern::Assumed
+        ExchangePattern::Assumed(None)
     };
     let bytes = received.total();
     ExchangeFlow { program: exchange.program, link, sent, bytes, received, pattern }
 }
 
-fn flow_along_route(
-    exchange: &ExchangeTraffic,
-    link: ExchangeLink,
-    route: &ExchangeRoute,
-) -> ExchangeFlow {
-    let sent = within(&exchange.tiles.map(|tile| tile.bytes_delivered), route.from);
-    let received = within(&exchange.tiles.map(|tile| tile.bytes_in), route.to);
-    ExchangeFlow {
-        program: exchange.program,
-        link,
-        sent,
-        received,
-        bytes: route.bytes,
-        pattern: ExchangePattern::InOrder,
-    }
+fn flow_along_route(link: ExchangeLink, route: &ExchangeRoute) -> ExchangeFlow {
+    let pattern = match &route.pattern {
+        RoutePattern::InOrder => ExchangePattern::InOrder,
+        RoutePattern::Rearranged(order) => ExchangePattern::Rearranged(order.clone()),
+        RoutePattern::Broadcast(groups) => ExchangePattern::Broadcast(groups.clone()),
+        RoutePattern::Gather(groups) => ExchangePattern::Gather(groups.clone()),
+        RoutePattern::Unknown(groups) => ExchangePattern::Assumed(Some(groups.clone())),
+    };
+    let sent = route.delivered();
+    let received = route.received();
+    let bytes = route.bytes();
+    ExchangeFlow { program: route.program, link, sent, received, bytes, pattern }
 }
 
 fn present(values: &TileRuns<Bytes>) -> TileRuns<Bytes> {
@@ -122,13 +133,5 @@ fn present(values: &TileRuns<Bytes>) -> TileRuns<Bytes> {
         .iter()
         .filter(|(_, value)| **value > Bytes::ZERO)
         .for_each(|(range, value)| kept.push(range, *value));
-    kept
-}
-
-fn within(values: &TileRuns<Bytes>, tiles: TileRange) -> TileRuns<Bytes> {
-    let mut kept = TileRuns::empty();
-    for (range, value) in values.iter().filter(|(_, value)| **value > Bytes::ZERO) {
-        kept.push(range.intersection(tiles), *value);
-    }
     kept
 }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
     use tilescope_report::ExchangeRoute;
-    use tilescope_report::units::{TileId, TileRange};
+    use tilescope_report::units::{TileId, TileRange, TileRuns};
 
     /// IPU 0 sends 100 bytes to IPU 1 each time, and 20 more bytes to an unnamed receiver.
     #[test]
@@ -88,13 +88,11 @@ mod tests {
         let copy = builder.program(ProgramKind::GlobalExchange, "copy");
         let silent = builder.program(ProgramKind::GlobalExchange, "silent");
         builder.root(ProgramKind::Sequence, "main", &[copy, silent]);
-        let tiles = |first: u32| TileRange::new(TileId(first), TileId(first + 4));
-        builder.parts.routes.push(ExchangeRoute {
-            program: copy,
-            from: tiles(0),
-            to: tiles(4),
-            bytes: Bytes(100),
-        });
+        let on_tiles = |first: u32| {
+            TileRuns::uniform(TileRange::new(TileId(first), TileId(first + 4)), Bytes(25))
+        };
+        let route = ExchangeRoute::in_order(copy, &on_tiles(0), &on_tiles(4));
+        builder.parts.routes.push(route);
         for at in 0..5 {
             builder.run(copy, at * 100..at * 100 + 50).run(silent, at * 100 + 50..at * 100 + 60);
             let steps = builder.steps.len();

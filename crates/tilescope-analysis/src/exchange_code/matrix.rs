@@ -1,9 +1,13 @@
 //! The matrix of senders and receivers, at the resolution of the screen.
 //!
-//! A cell sums the bytes from its senders to its receivers if each exchange runs once. Flows with a
-//! known order follow a staircase. For all others only both ends are known: each receiver is
-//! assumed to get the same shares from all senders, in proportion to the bytes that they send.
-//! These bytes are kept apart from known ones.
+//! A cell sums the bytes from its senders to its receivers if each exchange runs once. Data in order
+//! follow a staircase, rearranged data their blocks, and broadcasts and gathers fill the cells of
+//! their groups. For all others only both ends are known: each receiver is assumed to get the same
+//! shares from all senders, in proportion to the bytes that they send. These bytes are kept apart
+//! from known ones.
+
+mod blocks;
+mod groups;
 
 use super::ExchangeLink;
 use super::flows::{ExchangeFlow, ExchangeFlows, ExchangePattern};
@@ -132,12 +136,16 @@ pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix 
     let mut all = 0.0f64;
     for flow in flows.flows.iter().filter(|flow| key.includes(flow)) {
         all += flow.bytes.as_f64();
-        if flow.pattern != ExchangePattern::Assumed {
+        if flow.pattern.is_known() {
             known += flow.bytes.as_f64();
         }
-        match flow.pattern {
+        match &flow.pattern {
             ExchangePattern::InOrder => cells.staircase(flow),
-            ExchangePattern::EachToAll | ExchangePattern::Assumed => cells.product(flow),
+            ExchangePattern::Rearranged(order) => cells.rearranged(flow, order),
+            ExchangePattern::Broadcast(groups)
+            | ExchangePattern::Gather(groups)
+            | ExchangePattern::Assumed(Some(groups)) => cells.in_groups(flow, groups),
+            ExchangePattern::EachToAll | ExchangePattern::Assumed(None) => cells.product(flow),
         }
     }
     let ExchangeMatrixBuilder { bytes, known_bytes, .. } = cells;
@@ -165,11 +173,7 @@ impl ExchangeMatrixBuilder {
         let columns_of = binned(&flow.received, receivers, columns);
         for (row, sent) in rows {
             for (column, received) in &columns_of {
-                let bytes = sent * received / all;
-                self.bytes[[row, *column]] += bytes;
-                if flow.pattern == ExchangePattern::EachToAll {
-                    self.known_bytes[[row, *column]] += bytes;
-                }
+                self.add_to_cell([row, *column], sent * received / all, flow.pattern.is_known());
             }
         }
     }
@@ -206,8 +210,14 @@ impl ExchangeMatrixBuilder {
         if senders.contains(sender) && receivers.contains(receiver) {
             let row = bin_of(senders, rows, sender);
             let column = bin_of(receivers, columns, receiver);
-            self.bytes[[row, column]] += bytes;
-            self.known_bytes[[row, column]] += bytes;
+            self.add_to_cell([row, column], bytes, true);
+        }
+    }
+
+    fn add_to_cell(&mut self, cell: [usize; 2], bytes: f64, is_known: bool) {
+        self.bytes[cell] += bytes;
+        if is_known {
+            self.known_bytes[cell] += bytes;
         }
     }
 }
@@ -241,12 +251,26 @@ mod tests {
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
 
+    /// Bytes of tiles from 0 on.
+    pub(super) fn bytes_on_tiles(bytes: &[u64]) -> TileRuns<Bytes> {
+        TileRuns::from_tiles(TileId(0), bytes.iter().map(|v| (*v > 0).then_some(Bytes(*v))))
+    }
+
+    /// The square of some senders and the same receivers.
+    pub(super) fn window_of(tiles: Range<u32>, cells: usize) -> ExchangeMatrixKey {
+        let window = TileRange::new(TileId(tiles.start), TileId(tiles.end));
+        ExchangeMatrixKey {
+            senders: window,
+            receivers: window,
+            cells: [cells; 2],
+            link: None,
+            program: None,
+        }
+    }
+
     fn flow(sent: Vec<u64>, received: Vec<u64>, in_order: bool) -> ExchangeFlows {
-        let runs = |values: Vec<u64>| {
-            TileRuns::from_tiles(TileId(0), values.into_iter().map(|v| (v > 0).then_some(Bytes(v))))
-        };
         let tiles = sent.len().max(received.len()) as u32;
-        let (sent, received) = (runs(sent), runs(received));
+        let (sent, received) = (bytes_on_tiles(&sent), bytes_on_tiles(&received));
         let bytes = received.total();
         let flow = ExchangeFlow {
             program: ProgramId(0),
@@ -254,21 +278,17 @@ mod tests {
             sent,
             received,
             bytes,
-            pattern: if in_order { ExchangePattern::InOrder } else { ExchangePattern::Assumed },
+            pattern: if in_order {
+                ExchangePattern::InOrder
+            } else {
+                ExchangePattern::Assumed(None)
+            },
         };
         ExchangeFlows { flows: vec![flow], tiles }
     }
 
     fn whole(flows: &ExchangeFlows, cells: usize) -> ExchangeMatrix {
-        let all = TileRange::first_tiles(flows.tiles);
-        let key = ExchangeMatrixKey {
-            senders: all,
-            receivers: all,
-            cells: [cells; 2],
-            link: None,
-            program: None,
-        };
-        matrix(flows, &key)
+        matrix(flows, &window_of(0..flows.tiles, cells))
     }
 
     /// Two lists with the same sum.

@@ -30,15 +30,16 @@ impl InterIpuTransfers {
         let target = report.target()?;
         let mut links: BTreeMap<ProgramId, Vec<InterIpuTransfer>> = BTreeMap::new();
         for route in report.routes()? {
-            let ends = [route.from.first, route.to.first];
-            let [from, to] = ends.map(|tile| target.ipu_of_tile(tile));
+            let Some(ends) = route.ends() else { continue };
+            let [from, to] = ends.map(|tiles| target.ipu_of_tile(tiles.first));
             if from == to {
                 continue;
             }
+            let bytes = route.bytes();
             let known = links.entry(route.program).or_default();
             match known.iter_mut().find(|link| (link.from, link.to) == (from, to)) {
-                Some(link) => link.bytes = link.bytes.map(|bytes| bytes + route.bytes),
-                None => known.push(InterIpuTransfer { from, to, bytes: Some(route.bytes) }),
+                Some(link) => link.bytes = link.bytes.map(|sum| sum + bytes),
+                None => known.push(InterIpuTransfer { from, to, bytes: Some(bytes) }),
             }
         }
         Ok(Self(links))

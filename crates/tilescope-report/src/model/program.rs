@@ -2,7 +2,7 @@
 
 use super::{ArithmeticType, CostBasis};
 use crate::units::{
-    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileRuns, VertexTypeId,
 };
 
 /// The side of training an operation belongs to.
@@ -340,16 +340,4 @@ pub struct ControlCode {
     pub program: ProgramId,
     /// Bytes on each tile that takes part.
     pub tiles: TileRuns<Bytes>,
-}
-
-/// A route of an exchange: the tiles `from` send `bytes` to the tiles `to`, in order. The first
-/// bytes of the first sender go first to the first receiver. In an exchange without routes that
-/// order is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExchangeRoute {
-    /// The exchange or copy program.
-    pub program: ProgramId,
-    pub from: TileRange,
-    pub to: TileRange,
-    pub bytes: Bytes,
 }

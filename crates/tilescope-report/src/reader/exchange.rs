@@ -4,9 +4,9 @@ use super::Report;
 use super::tile_patterns::{ALL_IDS, TileRunSource};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
-use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILE_CYCLES};
-use crate::model::{ExchangeRoute, ExchangeTraffic, TileTraffic};
-use crate::units::{Bytes, Cycles, ProgramId, Quantity, TileId, TileRange};
+use crate::limits::{MAX_TILE_BYTES, MAX_TILE_CYCLES};
+use crate::model::{ExchangeTraffic, TileTraffic};
+use crate::units::{Bytes, Cycles, ProgramId, Quantity};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -53,37 +53,6 @@ impl Report {
     pub fn exchanges(&self) -> Result<Vec<ExchangeTraffic>, ReportError> {
         let programs = self.exchange_programs()?;
         self.exchanges_of(programs, ALL_IDS)
-    }
-
-    /// Routes of exchanges, if they were recorded.
-    pub fn routes(&self) -> Result<Vec<ExchangeRoute>, ReportError> {
-        let tiles = self.target()?.tiles_per_replica();
-        let columns =
-            ["program", "first_sender", "end_sender", "first_receiver", "end_receiver", "bytes"];
-        let routes = self.db.list(SelectQuery::all("exchange_routes", &columns), |cells| {
-            let read_range = |first, end| {
-                let first = TileId(cells.small(first)?);
-                let end = TileId(cells.small(end)?);
-                if first < end && end <= TileId(tiles) {
-                    Some(TileRange::new(first, end))
-                } else {
-                    None
-                }
-            };
-            Some(ExchangeRoute {
-                program: ProgramId(cells.small(0)?),
-                from: read_range(1, 2)?,
-                to: read_range(3, 4)?,
-                bytes: Bytes(cells.count(5, MAX_COUNT)?),
-            })
-        })?;
-        let all = routes.len();
-        let routes: Vec<ExchangeRoute> = routes.into_iter().flatten().collect();
-        if routes.len() < all {
-            self.warnings
-                .add("exchange_routes names tiles that do not exist; they are left out".to_owned());
-        }
-        Ok(routes)
     }
 
     fn exchange_programs(&self) -> Result<BTreeMap<u32, ProgramId>, ReportError> {

@@ -27,6 +27,7 @@ mod memory;
 mod program;
 mod program_use;
 mod replicas;
+mod routes;
 mod sidecar_files;
 mod step_row;
 mod target;

@@ -18,7 +18,7 @@ use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRuns};
 use tilescope_report::{
-    MemoryCategory, ProgramKind, ProgramNode, ReplicaRing, TileTraffic, TrainingPass,
+    ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, ReplicaRing, TileTraffic, TrainingPass,
 };
 
 /// The participants of a collective.
@@ -209,6 +209,10 @@ impl ProgramBuilder<'_> {
             code_bytes,
         });
         self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
+        // The buffers of all replicas are on the same tiles, and each tile sends to that of the
+        // neighbour.
+        let bytes = bytes.shifted(self.tables.tiles_before(ipu));
+        self.tables.routes.push(ExchangeRoute::in_order(copy, &bytes, &bytes));
         vec![FragmentItem::ReplicaSync { program: sync, ipu }, FragmentItem::Leaf(copy)]
     }
 

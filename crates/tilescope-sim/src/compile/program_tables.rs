@@ -8,6 +8,7 @@ use crate::cost_constants::{
 };
 use crate::poplar::code_bytes;
 use crate::poplar::code_bytes::TileCodeBytes;
+use crate::poplar::routes::WorkRoutes;
 use crate::poplar::tile_runs;
 use crate::poplar::work::{
     OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
@@ -15,8 +16,7 @@ use crate::poplar::work::{
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
-    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileId, TileRange, TileRuns,
-    VertexTypeId,
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileId, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
     ComputeSet, EXTERNAL_SYNC, ExchangeRoute, ExchangeTraffic, INTERNAL_SYNC, LivenessStep,
@@ -96,12 +96,6 @@ impl ProgramTables {
     /// The number of tiles of all IPUs before an IPU.
     pub(crate) fn tiles_before(&self, ipu: IpuId) -> u32 {
         ipu.0 * self.tiles_per_ipu
-    }
-
-    /// All tiles of an IPU.
-    pub(crate) fn tiles_of(&self, ipu: IpuId) -> TileRange {
-        let first = TileId(self.tiles_before(ipu));
-        TileRange::new(first, first + self.tiles_per_ipu)
     }
 
     /// Creates empty tables. Equal works share code if `outlining` is true.
@@ -331,7 +325,7 @@ impl ProgramTables {
             ..ProgramNode::new(ProgramKind::OnTileExecute, "")
         };
         match &phase.kind {
-            WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
+            WorkPhaseKind::Exchange { traffic, cycles, routes } => {
                 // A sync uses no tensor, so only the exchange has a liveness step.
                 let sync = self.internal_sync(ipu);
                 self.leaves.push(sync);
@@ -350,18 +344,17 @@ impl ProgramTables {
                 self.leaves.push(exchange);
                 self.costs.insert(exchange, exchange_cost(ipu, traffic, cycles));
                 // The report has the traffic and the code of the body already.
-                if body.is_some() {
+                if let Some(body) = body {
+                    self.forget_other_routes(body, ipu, routes);
                     return vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)];
                 }
-                self.exchange(exchange, ipu, traffic, cycles);
-                if *in_order {
-                    let tiles = self.tiles_of(ipu);
-                    let bytes = traffic.map(|tile| tile.bytes_in).total();
+                self.exchange(exchange, ipu, &routes.actual_traffic(traffic), cycles);
+                let before = self.tiles_before(ipu);
+                for route in routes.iter() {
                     self.routes.push(ExchangeRoute {
                         program: exchange,
-                        from: tiles,
-                        to: tiles,
-                        bytes,
+                        tiles: route.tiles.shifted(before),
+                        pattern: route.pattern.shifted(before),
                     });
                 }
                 vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)]
@@ -379,6 +372,23 @@ impl ProgramTables {
                 self.program_code(execute, ipu, cycles, CONTROL_BYTES_PER_STEP.bytes());
                 vec![FragmentItem::Leaf(execute)]
             }
+        }
+    }
+
+    /// Removes the routes of `body` if a call of its code has other ones: data of an equal exchange
+    /// may come from other tiles.
+    fn forget_other_routes(&mut self, body: ProgramId, ipu: IpuId, routes: &WorkRoutes) {
+        let before = self.tiles_before(ipu);
+        // Routes are added in the order of programs.
+        let first = self.routes.partition_point(|route| route.program < body);
+        let end = self.routes.partition_point(|route| route.program <= body);
+        let same = routes.iter().count() == end - first
+            && routes.iter().zip(&self.routes[first..end]).all(|(one, known)| {
+                one.tiles.shifted(before) == known.tiles
+                    && one.pattern.shifted(before) == known.pattern
+            });
+        if !same {
+            self.routes.drain(first..end);
         }
     }
 

@@ -6,7 +6,7 @@ use super::program_builder::ProgramBuilder;
 use super::program_tables::whole_ipu_cost;
 use super::tensor_analysis::TensorBuffer;
 use crate::cost_constants::{REMOTE_BEGIN_CYCLES, REMOTE_END_CYCLES};
-use crate::poplar::exchange;
+use crate::poplar::exchange::{self, OrderChange};
 use crate::poplar::work::OperationWork;
 use crate::shape::TensorId;
 use std::slice::from_ref;
@@ -167,7 +167,8 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let tiles = self.tables.tiles_per_ipu;
         let speed = self.plan.lowering.exchange_speed();
-        let phase = exchange::relayout("interTilesetCopy", from, to, false, tiles, speed);
+        let phase =
+            exchange::relayout("interTilesetCopy", from, to, OrderChange::None, tiles, speed);
         self.tables.work(None, name, ipu, &OperationWork::of_phases(phase)).items
     }
 

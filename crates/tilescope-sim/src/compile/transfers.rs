@@ -152,13 +152,11 @@ impl ProgramBuilder<'_> {
             let bytes = self.plan.bytes(boundary.tensor);
             copy.flows.push(InterIpuFlow { from, to, bytes: bytes.total() });
             // Both ends have the same layout of the tensor.
-            let first = self.tables.tiles_of(from);
-            let end = self.tables.tiles_of(to);
-            let route =
-                ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
-            self.tables.routes.push(route);
-            add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.plan.tiles_before(from)), true);
-            add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.plan.tiles_before(to)), false);
+            let sent = bytes.shifted(self.plan.tiles_before(from));
+            let received = bytes.shifted(self.plan.tiles_before(to));
+            self.tables.routes.push(ExchangeRoute::in_order(exchange, &sent, &received));
+            add_inter_ipu_traffic(&mut tiles, &sent, true);
+            add_inter_ipu_traffic(&mut tiles, &received, false);
             self.extend_boundary_lifetimes(boundary, step..step + 1);
             self.flows.note_stage_copy(boundary, exchange, exchange);
         }

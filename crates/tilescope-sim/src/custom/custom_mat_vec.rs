@@ -2,7 +2,7 @@
 //! tutorials/poplar/tut6_matrix_vector_opt/tut6.cpp). Rows are cut into segments, one vertex
 //! computes the dot product of each, and a second compute set sums the segments of each row.
 
-use crate::poplar::exchange::{self, TileMessages};
+use crate::poplar::exchange::{self, OrderChange, TileMessages};
 use crate::poplar::tile_runs;
 use crate::poplar::work::{OperationWork, TemporaryVariable, VertexInstances, WorkPhase};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
@@ -133,7 +133,14 @@ impl MatVecDotProducts {
             self.per_tile(self.rows, |rows| (rows.end - rows.start) * segments * FLOAT_BYTES);
         let tiles = self.tiles;
         let mut work = OperationWork::default();
-        work.push_some(exchange::relayout("matrix", matrix, &placed, true, tiles, speed));
+        work.push_some(exchange::relayout(
+            "matrix",
+            matrix,
+            &placed,
+            OrderChange::Unknown,
+            tiles,
+            speed,
+        ));
         let ready = work.phases().len();
         work.push_some(exchange::phase(
             "mulCS",

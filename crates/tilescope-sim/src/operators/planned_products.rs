@@ -10,8 +10,8 @@ use super::{
 use crate::poplar::work::MemoryConstraint;
 use crate::poplar::{OperandLiveness, tile_runs};
 use crate::poplin::conv::{
-    ConvPassOperands, ConvStartTile, InnermostDim, OperandLayout, OperandSource, planned_layouts,
-    result_memory_constraint,
+    ConvPassOperands, ConvStartTile, InnermostDim, OperandLayout, OperandSource, TensorPlace,
+    TensorPlaces, planned_layouts, result_memory_constraint,
 };
 use crate::poplin::matmul::{MatMulSerialParts, MatMulSerialization, MatMulSizes};
 use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, PoplibsOptions};
@@ -310,7 +310,13 @@ impl LoweringContext<'_> {
         let input = self.operand_source(node.inputs[0], &input, axes.activations, form.start);
         let weights = layouts.weights.of_parts(cut.w);
         let weights = self.operand_source(node.inputs[1], &weights, axes.weights, form.start);
-        let product = self.lower_pass(plan, &ConvPassOperands::forward(input, weights), form.start);
+        let operands = [
+            self.place(node.inputs[0], axes.activations.in_channels, form),
+            self.place(node.inputs[1], axes.weights.in_channels, form),
+        ];
+        let places = TensorPlaces { operands, result: None };
+        let product =
+            self.lower_pass(plan, &ConvPassOperands::forward(input, weights), places, form.start);
         let output = layouts.output.of_parts(cut.y);
         self.place_result(node.outputs[0], &output, axes.activations, form.start);
         Ok(product)
@@ -342,7 +348,12 @@ impl LoweringContext<'_> {
                 ConvPassOperands::forward(gradient, weights)
             }
         };
-        let product = self.lower_pass(&plans.backward, &operands, start);
+        let operand_places = [
+            self.place(node.inputs[0], axes.activations.in_channels, form),
+            self.place(node.inputs[1], axes.weights.out_channels, form),
+        ];
+        let places = TensorPlaces { operands: operand_places, result: None };
+        let product = self.lower_pass(&plans.backward, &operands, places, start);
         let result = layouts.output.of_parts(cut.x);
         self.place_result(node.outputs[0], &result, axes.activations, start);
         Ok(product)
@@ -356,8 +367,14 @@ impl LoweringContext<'_> {
         form: ProductPlacement,
     ) -> LoweringResult {
         let layouts = planned_layouts(&self.machine, &plans.forward);
-        let product =
-            self.lower_pass(&plans.update, &ConvPassOperands::weight_update(plans), form.start);
+        let batch = form.axes.activations.batch;
+        let [input, gradient] = [0, 1].map(|at| self.place(node.inputs[at], batch, form));
+        let places = TensorPlaces {
+            operands: [input, gradient],
+            result: self.made_gradient(node.outputs[0], &plans.update, form),
+        };
+        let operands = ConvPassOperands::weight_update(plans);
+        let product = self.lower_pass(&plans.update, &operands, places, form.start);
         let result = layouts.weights.of_parts(form.cut.w);
         self.place_result(node.outputs[0], &result, form.axes.weights, form.start);
         Ok(product)
@@ -391,9 +408,10 @@ impl LoweringContext<'_> {
         &self,
         plan: &ConvPlan,
         operands: &ConvPassOperands,
+        places: TensorPlaces,
         start: ConvStartTile,
     ) -> LoweredOperation {
-        let lowered = conv::lower(&self.machine, plan, operands);
+        let lowered = conv::lower_placed(&self.machine, plan, operands, places);
         let lives = OperandLiveness {
             inputs_until: lowered.used_until.to_vec(),
             outputs_from: vec![lowered.result_from],
@@ -403,6 +421,33 @@ impl LoweringContext<'_> {
         let plan = Some(plan.describe().to_string());
         let work = start.shift_work(lowered.work);
         LoweredOperation { plan, liveness: lives, ..work.into() }
+    }
+
+    /// The place of an operand that a pass sums along `axis`. `None` if it has none, or if a pass
+    /// reads only a part of it.
+    fn place(&self, tensor: TensorId, axis: usize, form: ProductPlacement) -> Option<TensorPlace> {
+        let layout = self.layout(tensor).filter(|_| form.cut == MatMulSerialParts::NONE)?;
+        let elements = form.start.own_runs(&layout.elements);
+        let layout = TensorLayout { elements, order: layout.order.clone() };
+        Some(TensorPlace { ty: self.tensor_type(tensor).clone(), layout, axis })
+    }
+
+    /// The place of a weight gradient where the pass makes it, before it moves to the weights.
+    fn made_gradient(
+        &self,
+        tensor: TensorId,
+        update: &ConvPlan,
+        form: ProductPlacement,
+    ) -> Option<TensorPlace> {
+        if form.cut != MatMulSerialParts::NONE {
+            return None;
+        }
+        let weights = form.axes.weights;
+        let made = ProductTensorAxes { batch: weights.in_channels, ..weights };
+        let ty = self.tensor_type(tensor).clone();
+        let layout = planned_layouts(&self.machine, update).output;
+        let layout = to_tensor_layout(&layout, made, &ty);
+        Some(TensorPlace { ty, layout, axis: weights.in_channels })
     }
 
     /// Sets the layout of a result to that of its plan. Zeros that a stride leaves between elements

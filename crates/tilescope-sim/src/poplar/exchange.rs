@@ -3,11 +3,12 @@
 //! Every phase obeys the law of exchange: the bytes that all tiles receive equal the bytes that all
 //! tiles send, with each message counted once per receiver.
 
+use super::routes::WorkRoutes;
 use super::work::{WorkPhase, WorkPhaseKind};
 use crate::cost_constants::{MESSAGE_CYCLES, RELAYOUT_MESSAGES, TRANSPOSING_MESSAGES};
 use crate::targets::BytesPerCycle;
-use tilescope_report::TileTraffic;
 use tilescope_report::units::{Bytes, Quantity, TileId, TileRange, TileRuns};
+use tilescope_report::{Rearrangement, RoutePattern, TileTraffic};
 
 /// Bytes of a word, the smallest unit of an exchange.
 pub(crate) const WORD_BYTES: Bytes = Bytes(4);
@@ -104,7 +105,7 @@ pub(crate) fn phase(
     let cycles = traffic.map(|tile| speed.cycles_for(tile.bytes_in.max(tile.bytes_out)));
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
-        kind: WorkPhaseKind::Exchange { traffic, cycles, in_order: false },
+        kind: WorkPhaseKind::Exchange { traffic, cycles, routes: WorkRoutes::default() },
     })
 }
 
@@ -132,8 +133,19 @@ pub(crate) fn gather(
     });
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
-        kind: WorkPhaseKind::Exchange { traffic, cycles, in_order: false },
+        kind: WorkPhaseKind::Exchange { traffic, cycles, routes: WorkRoutes::default() },
     })
+}
+
+/// Order of the elements of a tensor that moves from one layout to another.
+#[derive(Clone, Debug)]
+pub(crate) enum OrderChange {
+    /// Elements keep their order.
+    None,
+    /// Elements change their order in a known way.
+    Known(Rearrangement),
+    /// Elements change their order.
+    Unknown,
 }
 
 /// Exchange phase that moves a tensor from one layout to another. Tiles that keep the same number
@@ -142,14 +154,23 @@ pub(crate) fn relayout(
     name: &str,
     from: &TileRuns<Bytes>,
     to: &TileRuns<Bytes>,
-    reorder: bool,
+    change: OrderChange,
     tiles: u32,
     speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
-    let messages = if reorder { &TRANSPOSING_MESSAGES } else { &RELAYOUT_MESSAGES }.count();
+    let messages = match change {
+        OrderChange::None => RELAYOUT_MESSAGES.count(),
+        OrderChange::Known(_) | OrderChange::Unknown => TRANSPOSING_MESSAGES.count(),
+    };
     let mut phase = phase(name, to, from, TileMessages::each_way(messages), tiles, speed)?;
-    if let WorkPhaseKind::Exchange { in_order, .. } = &mut phase.kind {
-        *in_order = !reorder;
+    if let WorkPhaseKind::Exchange { traffic, routes, .. } = &mut phase.kind {
+        *routes = match change {
+            OrderChange::None => WorkRoutes::in_order(traffic),
+            OrderChange::Known(order) => {
+                WorkRoutes::of_pattern(traffic, RoutePattern::Rearranged(order))
+            }
+            OrderChange::Unknown => WorkRoutes::default(),
+        };
     }
     Some(phase)
 }

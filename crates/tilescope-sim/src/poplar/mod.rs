@@ -4,6 +4,7 @@ pub(crate) mod allocate;
 pub(crate) mod code_bytes;
 pub(crate) mod exchange;
 mod operand_liveness;
+pub(crate) mod routes;
 pub(crate) mod tile_runs;
 pub mod work;
 

@@ -6,6 +6,7 @@
 //! cycles. Tiles are numbered from 0 on the operation's IPU. Cycles are those of the tiles
 //! themselves. The run alone adds the fixed cost of every exchange and compute set (sync, start).
 
+use super::routes::WorkRoutes;
 use super::tile_runs;
 use crate::cost_constants::COMPUTE_START_CYCLES;
 use crate::targets::Chip;
@@ -49,9 +50,8 @@ pub enum WorkPhaseKind {
         traffic: TileRuns<TileTraffic>,
         /// Cycles that each of these tiles sends or receives.
         cycles: TileRuns<Cycles>,
-        /// True if the data keep their order: the first receiver gets the first data of the first
-        /// sending tile first.
-        in_order: bool,
+        /// The receivers of each sender.
+        routes: WorkRoutes,
     },
     Compute {
         /// Cycles of each tile that has vertices.
@@ -148,12 +148,12 @@ impl WorkPhase {
         );
         let kind = match (self.kind, other.kind) {
             (
-                WorkPhaseKind::Exchange { traffic, cycles, in_order },
-                WorkPhaseKind::Exchange { traffic: more, cycles: longer, in_order: both },
+                WorkPhaseKind::Exchange { traffic, cycles, routes },
+                WorkPhaseKind::Exchange { traffic: more, cycles: longer, routes: others },
             ) => WorkPhaseKind::Exchange {
                 traffic: tile_runs::merge_per_tile(&traffic, &more, TileTraffic::plus),
                 cycles: tile_runs::add_per_tile(&cycles, &longer),
-                in_order: in_order && both,
+                routes: WorkRoutes::joined([(routes, &traffic), (others, &more)]),
             },
             (
                 WorkPhaseKind::Compute { cycles, mut vertices },

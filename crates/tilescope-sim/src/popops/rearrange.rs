@@ -2,11 +2,12 @@
 //! each and transposed there (poplibs lib/popops/Rearrange.cpp).
 
 use super::transpose::{LARGEST_STRIDE, TransposeMatrices, transpose};
-use crate::poplar::exchange;
+use crate::poplar::exchange::{self, OrderChange};
 use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
     OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
 };
+use crate::poputil::rearranged_blocks::rearrangement;
 use crate::poputil::tensor_layout::{ElementOrder, Innermost, TensorLayout};
 use crate::shape::{DType, TensorInfo, gcd};
 use crate::targets::{IpuTarget, WORKERS};
@@ -129,11 +130,16 @@ pub(crate) fn regroup(
     let layout = TensorLayout { elements: held, order };
     let bytes = layout.bytes(ty.dtype.bytes());
     let start = work.phases().len();
+    // Blocks are transposed on the tiles that receive them, which hold the same elements then.
+    let change = match rearrangement(ty, from, &layout) {
+        Some(order) => OrderChange::Known(order),
+        None => OrderChange::Unknown,
+    };
     work.push_some(exchange::relayout(
         &format!("{name}/preRegroup"),
         &from.bytes(ty.dtype.bytes()),
         &bytes,
-        true,
+        change,
         tiles,
         machine.exchange_speed(),
     ));

@@ -4,8 +4,9 @@
 use super::{elementwise, rearrange};
 use crate::cost_constants::ON_TILE_COPY_CYCLES;
 use crate::poplar::exchange;
-use crate::poplar::exchange::WORD_BYTES;
+use crate::poplar::exchange::{OrderChange, WORD_BYTES};
 use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
+use crate::poputil::rearranged_blocks;
 use crate::poputil::tensor_layout::{Innermost, LOAD_BYTES, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use crate::targets::{BytesPerCycle, IpuTarget, WORKERS};
@@ -197,6 +198,17 @@ pub(crate) fn bring_regrouped(
     work
 }
 
+/// Returns the change of order between two layouts of a tensor.
+fn order_change(ty: &TensorInfo, from: &TensorLayout, to: &TensorLayout) -> OrderChange {
+    if from.order == to.order {
+        return OrderChange::None;
+    }
+    match rearranged_blocks::rearrangement(ty, from, to) {
+        Some(order) => OrderChange::Known(order),
+        None => OrderChange::Unknown,
+    }
+}
+
 /// Adds the exchange between two layouts, and on-tile copies if only `together` elements stay
 /// together.
 fn push_moves(
@@ -213,7 +225,7 @@ fn push_moves(
         name,
         &from.bytes(ty.dtype.bytes()),
         &bytes,
-        from.order != to.order,
+        order_change(ty, from, to),
         machine.tiles,
         machine.exchange_speed(),
     ));

@@ -11,8 +11,50 @@ use std::sync::Arc;
 /// Dimension of memory: `size` elements whose flat indices are `step` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryDim {
-    step: u64,
-    size: u64,
+    pub(super) step: u64,
+    pub(super) size: u64,
+}
+
+/// Known dimensions of memory.
+pub(super) struct OrderedMemory {
+    /// Dimensions, outermost first.
+    pub dims: Vec<MemoryDim>,
+    /// The groups, if the last one is short.
+    pub short: Option<ShortGroup>,
+}
+
+/// Groups of the innermost dimension whose last one is short.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShortGroup {
+    /// Index of the dimension that counts groups.
+    pub groups: usize,
+    /// Elements of the short group.
+    pub rest: u64,
+}
+
+impl OrderedMemory {
+    /// The axis with a short group as one dimension.
+    pub(super) fn short_axis(&self) -> Option<MemoryDim> {
+        let size = self.whole_elements() + self.short?.rest;
+        Some(MemoryDim { step: self.dims.last()?.step, size })
+    }
+
+    /// Elements of the axis in whole groups.
+    pub(super) fn whole_elements(&self) -> u64 {
+        match (self.short, self.dims.last()) {
+            (Some(short), Some(group)) => (self.dims[short.groups].size - 1) * group.size,
+            _ => 0,
+        }
+    }
+
+    /// The dimensions, with those of groups joined to their axis if a group is short.
+    pub(super) fn whole_dims(&self) -> impl Iterator<Item = MemoryDim> {
+        let is_group = |at: usize| {
+            self.short.is_some_and(|short| at == short.groups || at + 1 == self.dims.len())
+        };
+        let others = self.dims.iter().enumerate().filter(move |(at, _)| !is_group(*at));
+        others.map(|(_, dim)| *dim).chain(self.short_axis())
+    }
 }
 
 /// Part of one axis of a shape that a dimension of memory covers.
@@ -323,6 +365,22 @@ impl ElementOrder {
             Self::Dims(memory) => Some(memory.dims.to_vec()),
             Self::Unknown => None,
         }
+    }
+
+    /// Memory of a tensor of `shape` with its groups, or `None` if the order is unknown.
+    pub(super) fn memory(&self, shape: &[u64]) -> Option<OrderedMemory> {
+        let mut dims = self.memory_dims(shape)?;
+        let Self::Dims(memory) = self else { return Some(OrderedMemory { dims, short: None }) };
+        let Grouping { rest, is_only, .. } = memory.grouping;
+        if is_only && let Some(group) = dims.last_mut() {
+            group.size = rest;
+        }
+        let short = memory.short_groups().map(|groups| ShortGroup { groups, rest });
+        // Groups that are not counted by a dimension of their own have no known place.
+        if rest > 0 && !is_only && short.is_none() {
+            return None;
+        }
+        Some(OrderedMemory { dims, short })
     }
 
     /// Number of elements that stay adjacent between two orders of a tensor of `shape`.

@@ -2,6 +2,7 @@
 
 pub(crate) mod element_order;
 mod index_counts;
+pub(crate) mod rearranged_blocks;
 pub(crate) mod shape_hash;
 mod shaped_memory;
 pub(crate) mod split_regions;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, with the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 43] = [
+const NUMBERED_TABLES: [(&str, &str); 44] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
     ("bandwidths", "id"),
@@ -42,6 +42,7 @@ const NUMBERED_TABLES: [(&str, &str); 43] = [
     ("vertex_groups", "id"),
     ("exchanges", "id"),
     ("exchange_routes", "id"),
+    ("exchange_flows", "id"),
     ("data_buffers", "id"),
     ("data_accesses", "id"),
     ("vars_string_table", "id"),
@@ -57,7 +58,7 @@ const NUMBERED_TABLES: [(&str, &str); 43] = [
 ];
 
 /// Columns whose numbers refer to a column of another table.
-const REFERENCES: [(&str, &str, &str, &str); 46] = [
+const REFERENCES: [(&str, &str, &str, &str); 48] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
     ("programs", "compute_set", "compute_sets", "compute_set"),
@@ -90,6 +91,8 @@ const REFERENCES: [(&str, &str, &str, &str); 46] = [
     ("trace_path_programs", "program", "programs", "id"),
     ("control_code", "pattern", "tile_patterns", "id"),
     ("exchange_routes", "program", "exchanges", "program"),
+    ("exchange_flows", "program", "exchanges", "program"),
+    ("exchange_flows", "pattern", "tile_patterns", "id"),
     ("data_accesses", "program", "programs", "id"),
     ("data_accesses", "buffer", "data_buffers", "id"),
     ("vars", "name", "vars_string_table", "id"),
@@ -107,8 +110,15 @@ const REFERENCES: [(&str, &str, &str, &str); 46] = [
 ];
 
 /// Tables of items that a pattern distributes over tiles.
-const PATTERN_OWNERS: [&str; 6] =
-    ["compute_sets", "vertex_groups", "exchanges", "exchange_cycles", "control_code", "vars"];
+const PATTERN_OWNERS: [&str; 7] = [
+    "compute_sets",
+    "vertex_groups",
+    "exchanges",
+    "exchange_cycles",
+    "exchange_flows",
+    "control_code",
+    "vars",
+];
 
 /// Rows that no sound report has: their table, their condition, and their description.
 const BROKEN_ROWS: [(&str, &str, &str); 21] = [

@@ -11,11 +11,13 @@
 pub(crate) mod operand_layout;
 mod operand_preparation;
 mod operand_rearrangement;
+mod operand_routes;
 mod pass_lowering;
 mod reduction;
 mod serial_loop;
 mod start_tile;
 mod temporaries;
+mod tensor_places;
 mod tile_parts;
 mod vertices;
 mod work_builder;
@@ -23,11 +25,13 @@ mod work_builder;
 pub use operand_layout::{
     ConvPlanLayouts, InnermostDim, OperandLayout, planned_layouts, result_memory_constraint,
 };
+pub(crate) use pass_lowering::lower_placed;
 pub use pass_lowering::{
     ConvPassOperands, LoweredConvPass, OperandSource, ResultDestination, lower,
     transpose_weights_ahead,
 };
 pub(crate) use start_tile::ConvStartTile;
+pub(crate) use tensor_places::{TensorPlace, TensorPlaces};
 
 use super::FieldDim;
 use super::planner::{ConvPlan, ConvTrainingPlans};

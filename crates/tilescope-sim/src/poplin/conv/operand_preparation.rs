@@ -2,6 +2,7 @@
 
 use super::operand_layout::{result_memory_constraint, result_shares, weight_shares};
 use super::operand_rearrangement::{self, BlockTransposition, TransposeBlockShape, regroup_grain};
+use super::operand_routes::OperandPattern;
 use super::pass_lowering::{
     ConvOperand, ConvPassLowering, ConvPassOperands, OperandSource, RearrangedOperand,
     ResultDestination,
@@ -49,7 +50,8 @@ impl ConvPassLowering<'_> {
             return;
         }
         let bytes = weight_shares(self.machine, self.plan);
-        self.relocate(&name, &bytes, true);
+        let pattern = self.moves_weights(operand, &bytes);
+        self.relocate(&name, &bytes, pattern, true);
         if transposed {
             let name = format!("{}/WeightsTranspose", self.name);
             let live = transposed_at..from + 1;
@@ -64,6 +66,12 @@ impl ConvPassLowering<'_> {
         let element = self.element_bytes();
         let stored: Vec<Elements> = stored.iter().map(|bytes| Elements(*bytes / element)).collect();
         let Some(blocks) = weight_blocks(forward, self.plan, &stored) else { return false };
+        // Otherwise parts of blocks are transposed on other tiles than those that store them.
+        let block = blocks.blocks.from * blocks.blocks.to;
+        if !stored.iter().zip(&blocks.counts).all(|(stored, count)| stored.0 == count * block) {
+            let operand = usize::from(!self.plan.transform().swap_operands);
+            self.places.operands[operand] = None;
+        }
         let name = format!("{}/WeightsTranspose", self.name);
         let data_type = self.plan.params.input_type;
         let tensors = [blocks];
@@ -78,7 +86,13 @@ impl ConvPassLowering<'_> {
     }
 
     /// Adds the exchange that moves operands to other tiles.
-    pub(super) fn relocate(&mut self, name: &str, bytes: &[Bytes], transposing: bool) {
+    pub(super) fn relocate(
+        &mut self,
+        name: &str,
+        bytes: &[Bytes],
+        pattern: OperandPattern,
+        transposing: bool,
+    ) {
         let data_type = self.plan.params.input_type;
         operand_rearrangement::relocate(
             &mut self.builder,
@@ -86,6 +100,7 @@ impl ConvPassLowering<'_> {
             name,
             data_type,
             bytes,
+            pattern,
             transposing,
         );
     }
@@ -134,7 +149,7 @@ impl ConvPassLowering<'_> {
         // tiles need the result.
         if reshapes {
             let name = format!("{}/preRegroup", self.name);
-            self.relocate(&name, &shares[0], true);
+            self.relocate(&name, &shares[0], OperandPattern::Unknown, true);
             self.move_to_plan_layout(operands, [true; 2], shares);
             return;
         }
@@ -219,14 +234,20 @@ impl ConvPassLowering<'_> {
     fn regroup(&mut self, operands: &ConvPassOperands) {
         let padded = &self.layout.padded;
         let elements = [padded.input_elements(), padded.weight_elements()];
-        let tensors: Vec<BlockTransposition> = [operands.input, operands.weights]
-            .iter()
-            .zip(elements)
-            .filter_map(|(source, elements)| self.transposition(source, elements))
-            .collect();
+        let mut tensors = Vec::new();
+        let sources = [&operands.input, &operands.weights];
+        for (operand, (source, elements)) in
+            OPERANDS.into_iter().zip(sources.into_iter().zip(elements))
+        {
+            let blocks = self.transposition(source, elements);
+            tensors.extend(blocks.map(|blocks| (operand, blocks)));
+        }
         if tensors.is_empty() {
             return;
         }
+        let pattern = self.moves_to_blocks(&tensors);
+        let tensors: Vec<BlockTransposition> =
+            tensors.into_iter().map(|(_, blocks)| blocks).collect();
         let start = self.builder.phase_count();
         for (source, until) in [operands.input, operands.weights].iter().zip(&mut self.used_until) {
             if matches!(source, OperandSource::Transposed { .. }) {
@@ -247,6 +268,7 @@ impl ConvPassLowering<'_> {
             name,
             data_type,
             &tensors,
+            pattern,
             &padding,
         );
     }
@@ -338,7 +360,8 @@ impl ConvPassLowering<'_> {
                     !matches!(source, OperandSource::SameInnermost { .. });
             }
         }
-        self.relocate(&what, &arriving, false);
+        let pattern = self.moves_to_plan([0, 1].map(|at| moved[at].then_some(&*shares[at])));
+        self.relocate(&what, &arriving, pattern, false);
         let cycles: Vec<Cycles> = copied.into_iter().map(piece_cycles).collect();
         self.builder.copies(format!("{what}/OnTileCopy-0"), &cycles, &[]);
         for ((operand, name), bytes) in OPERANDS.into_iter().zip(names).zip(shares) {
@@ -425,22 +448,28 @@ impl ConvPassLowering<'_> {
             let tiles = self.machine.tiles.into();
             let tensor =
                 [BlockTransposition::dealt(blocks, (elements, data_type), self.tiles(), tiles)];
+            let bytes: Vec<Bytes> = tensor[0].bytes(data_type).collect();
+            let pattern = self.moves_result(&bytes, tensor[0].blocks.to);
             read_until = Some(operand_rearrangement::regroup(
                 &mut self.builder,
                 self.machine,
                 &name,
                 data_type,
                 &tensor,
+                pattern,
                 &[],
             ));
         }
         let name = format!("{}/weightDeltas", self.name);
+        let group = gcd(forward.vertex.in_chans_per_group, forward.params.in_channels);
+        let pattern = self.moves_result(&shares, group);
         operand_rearrangement::relocate(
             &mut self.builder,
             self.machine,
             &name,
             data_type,
             &shares,
+            pattern,
             false,
         );
         let interleaved = result_memory_constraint(self.plan) == MemoryConstraint::Interleaved;

@@ -6,6 +6,7 @@
 //! [`SUBWORD_REARRANGE_CYCLES_PER_BYTE`] longer. Only data that no exchange delivers, such as
 //! padding, are copied on the tile.
 
+use super::operand_routes::{OperandExchange, OperandPattern};
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};
 use crate::cost_constants::{
     RELAYOUT_MESSAGES, SUBWORD_REARRANGE_CYCLES_PER_BYTE, TRANSPOSING_MESSAGES,
@@ -46,6 +47,7 @@ pub(crate) fn relocate(
     name: &str,
     data_type: DType,
     bytes: &[Bytes],
+    pattern: OperandPattern,
     transposing: bool,
 ) {
     let messages_in = if transposing { &TRANSPOSING_MESSAGES } else { &RELAYOUT_MESSAGES }.count();
@@ -62,7 +64,8 @@ pub(crate) fn relocate(
         placing_cycles: Cycles::from_f64((bytes.as_f64() * placing).round()),
         ..OperandExchangeFlow::default()
     });
-    builder.exchange(machine, format!("{name}/ExchangePre"), &[flow.collect()]);
+    let operand = OperandExchange { flows: flow.collect(), pattern };
+    builder.exchange(machine, format!("{name}/ExchangePre"), &[operand]);
 }
 
 /// Tensor whose blocks are transposed on their tiles.
@@ -165,6 +168,7 @@ pub(crate) fn regroup(
     name: &str,
     data_type: DType,
     tensors: &[BlockTransposition],
+    pattern: OperandPattern,
     padding: &[Cycles],
 ) -> usize {
     let mut bytes = vec![Bytes::ZERO; machine.tiles as usize];
@@ -173,7 +177,7 @@ pub(crate) fn regroup(
     }
     let gathered = format!("{name}/preRegroup");
     let start = builder.phase_count();
-    relocate(builder, machine, &gathered, data_type, &bytes, true);
+    relocate(builder, machine, &gathered, data_type, &bytes, pattern, true);
     builder.copies(format!("{gathered}/OnTileCopy-0"), padding, &[]);
     let transposed_at = builder.phase_count();
     transpose(builder, machine, format!("{name}/Transpose_#0"), data_type, tensors);

@@ -2,7 +2,9 @@
 
 use super::operand_preparation::piece_cycles;
 use super::operand_rearrangement::spread;
-use super::tile_parts::{ConvTilePart, PartitionedConv};
+use super::operand_routes::{OperandExchange, OperandPattern};
+use super::tensor_places::TensorPlaces;
+use super::tile_parts::{ConvAxis, ConvTilePart, PartitionedConv};
 use super::vertices;
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow};
 use crate::cost_constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_WORD};
@@ -73,8 +75,23 @@ pub struct LoweredConvPass {
 
 /// Lowers one pass of `plan` to the work of the tiles.
 pub fn lower(machine: &IpuTarget, plan: &ConvPlan, operands: &ConvPassOperands) -> LoweredConvPass {
+    lower_placed(machine, plan, operands, TensorPlaces::default())
+}
+
+/// As [`lower`], with the places of the tensors, from which the routes of rearrangements follow.
+pub(crate) fn lower_placed(
+    machine: &IpuTarget,
+    plan: &ConvPlan,
+    operands: &ConvPassOperands,
+    places: TensorPlaces,
+) -> LoweredConvPass {
     let mut pass = ConvPassLowering::new(machine, plan);
+    pass.places = places;
+    if plan.transform().swap_operands {
+        pass.places.operands.reverse();
+    }
     pass.transpose_weights(operands);
+    pass.forget_transformed_places();
     let seen = operands.swapped_for(plan);
     let before_loop =
         if plan.partition.serial() > 1 { Some(pass.begin_serial(&seen)) } else { None };
@@ -119,6 +136,8 @@ pub(super) struct ConvPassLowering<'a> {
     pub(super) used_until: [Option<usize>; 2],
     /// Number of ragged pieces that each tile gathers from the data it received.
     pub(super) gathered_pieces: Vec<u64>,
+    /// The tensors, in the order in which the vertices read the operands.
+    pub(super) places: TensorPlaces,
 }
 
 /// One of the two operands.
@@ -150,6 +169,7 @@ impl<'a> ConvPassLowering<'a> {
             in_place: [true; 2],
             used_until: [None; 2],
             gathered_pieces: vec![0; layout.parts.len()],
+            places: TensorPlaces::default(),
             layout,
         }
     }
@@ -190,7 +210,12 @@ impl<'a> ConvPassLowering<'a> {
         let copies = self.arranging_copies(&flows);
         // Both operands arrive in one exchange phase, which is started and synchronised once.
         let broadcast: Vec<Bytes> = flows[1].iter().map(|flow| flow.received).collect();
-        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &flows);
+        let [input, weights] = flows;
+        let operands = [
+            OperandExchange { flows: input, pattern: self.input_pattern() },
+            OperandExchange { flows: weights, pattern: self.weight_pattern() },
+        ];
+        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &operands);
         let cycles = self.arrange_cycles(&broadcast);
         self.builder.copies(format!("{name}/PreArrange-0"), &cycles, &copies);
 
@@ -257,6 +282,29 @@ impl<'a> ConvPassLowering<'a> {
             .collect();
         let [_, weights] = self.operand_shares();
         with_senders(flow, &weights)
+    }
+
+    /// Senders and receivers of the input. Parts of the output channels and of the kernel read the
+    /// same input, and halos come from other parts of the field.
+    fn input_pattern(&self) -> OperandPattern {
+        if !self.in_place[0] {
+            return OperandPattern::Unknown;
+        }
+        let users = [ConvAxis::Kernel, ConvAxis::OutChannels];
+        let around = [ConvAxis::Kernel, ConvAxis::OutChannels, ConvAxis::Field];
+        OperandPattern::Shares {
+            users: self.layout.tile_groups(&users),
+            around: self.layout.tile_groups(&around),
+        }
+    }
+
+    /// Senders and receivers of the weights, which parts of field and batch share.
+    fn weight_pattern(&self) -> OperandPattern {
+        if !self.in_place[1] {
+            return OperandPattern::Unknown;
+        }
+        let users = self.layout.tile_groups(&[ConvAxis::Batch, ConvAxis::Field]);
+        OperandPattern::Shares { around: users.clone(), users }
     }
 
     /// Cycles to arrange received operands for the vertices.

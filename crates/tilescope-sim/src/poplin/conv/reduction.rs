@@ -1,7 +1,8 @@
 //! Addition of partial sums, or their cast if there is nothing to add.
 
+use super::operand_routes::{OperandExchange, OperandPattern};
 use super::pass_lowering::ConvPassLowering;
-use super::tile_parts::length;
+use super::tile_parts::{ConvAxis, length};
 use super::work_builder::{OperandExchangeFlow, vertex_on};
 use crate::poplin::estimate::reduce;
 use crate::poplin::estimate::reduce::ConvReduceStage;
@@ -70,13 +71,35 @@ impl ConvPassLowering<'_> {
             let stage: Vec<ConvReduceStage> =
                 stages.iter().filter_map(|stages| stages.get(index).copied()).collect();
             let to = if index + 1 == count { output } else { partials };
-            self.reduce_stage(format!("{}/Reduce{index}", self.name), &stage, [partials, to]);
+            let pattern = self.pattern_of_stage(depth, index);
+            let name = format!("{}/Reduce{index}", self.name);
+            self.reduce_stage(name, &stage, pattern, [partials, to]);
+        }
+    }
+
+    /// Senders and receivers of a stage of a reduction of `depth` partial sums. In the first stage
+    /// every tile has partial sums of all outputs. Later stages begin with the distributed sums of
+    /// the stage before.
+    fn pattern_of_stage(&self, depth: u64, index: usize) -> OperandPattern {
+        let stages = reduce::stage_depths(depth);
+        let sums = stages.first().copied().unwrap_or(1);
+        match self.layout.reduction_groups(sums) {
+            Some(groups) if index == 0 => OperandPattern::Partials(groups),
+            _ => OperandPattern::Within(
+                self.layout.tile_groups(&[ConvAxis::InChannels, ConvAxis::Kernel]),
+            ),
         }
     }
 
     /// Adds a stage in which every tile gathers the partial sums of its share of the outputs and
     /// adds them.
-    fn reduce_stage(&mut self, name: String, stages: &[ConvReduceStage], [from, to]: [DType; 2]) {
+    fn reduce_stage(
+        &mut self,
+        name: String,
+        stages: &[ConvReduceStage],
+        pattern: OperandPattern,
+        [from, to]: [DType; 2],
+    ) {
         let machine = self.machine;
         let start = self.builder.phase_count();
         let mut flows = Vec::new();
@@ -96,7 +119,8 @@ impl ConvPassLowering<'_> {
             });
             buffers.push(received);
         }
-        self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
+        let operand = OperandExchange { flows, pattern };
+        self.builder.exchange(machine, format!("{name}/ExchangePre"), &[operand]);
         let cycles = stages.iter().map(|stage| match *stage {
             ConvReduceStage { outputs: Elements::ZERO, .. } => Cycles::ZERO,
             // A depth that does not divide evenly leaves tiles with a single partial sum, which

@@ -2,6 +2,7 @@
 
 use super::operand_preparation::piece_cycles;
 use super::operand_rearrangement::{self, deal, spread};
+use super::operand_routes::{OperandExchange, OperandPattern};
 use super::pass_lowering::{ConvPassLowering, ConvPassOperands, OperandSource};
 use super::work_builder::{OperandExchangeFlow, vertex_on};
 use crate::cost_constants::RAGGED_PIECE_COPY_CYCLES;
@@ -44,7 +45,7 @@ impl ConvPassLowering<'_> {
         let bytes = spread(elements * self.element_bytes(), Bytes(8), self.machine.tiles.into());
         let name = format!("{}/rearrangedBeforeSlice", self.name);
         let start = self.builder.phase_count();
-        self.relocate(&name, &bytes, true);
+        self.relocate(&name, &bytes, OperandPattern::Unknown, true);
         self.gather_slices(&name, &bytes);
         operand_rearrangement::temporary(&mut self.builder, name, start, &bytes);
     }
@@ -114,7 +115,8 @@ impl ConvPassLowering<'_> {
         if let Some(first) = flows.first_mut() {
             *first = OperandExchangeFlow { sent: COUNTER_BYTES, ..OperandExchangeFlow::default() };
         }
-        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[flows]);
+        let operand = OperandExchange::unknown(flows);
+        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[operand]);
     }
 
     /// Writes or adds the result of one iteration, and ends the loop.

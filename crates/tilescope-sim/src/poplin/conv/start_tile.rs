@@ -8,7 +8,8 @@ use crate::poplar::work::{OperationWork, OperationWorkItem, WorkPhaseKind};
 use crate::poplin::ConvParams;
 use crate::poputil::shape_hash::{hash, place};
 use crate::poputil::tensor_layout::TensorLayout;
-use tilescope_report::units::{TileId, TileRuns};
+use tilescope_report::units::{TileId, TileRange, TileRuns};
+use tilescope_report::{RoutePattern, TileGroups};
 
 /// Number of tiles that share an exchange bus. A convolution begins at the first of them.
 const TILES_PER_BUS: u32 = 2;
@@ -53,6 +54,15 @@ impl ConvStartTile {
         if self.descending { moved.mirrored(self.tiles) } else { moved }
     }
 
+    /// Maps values from the tiles of the IPU to the operation's own ones.
+    pub(crate) fn own_runs<T: Clone + PartialEq>(&self, runs: &TileRuns<T>) -> TileRuns<T> {
+        let turned = if self.descending { runs.mirrored(self.tiles) } else { runs.clone() };
+        match self.first - TileId(0) {
+            0 => turned,
+            first => turned.rotated(TileId(self.tiles - first), self.tiles),
+        }
+    }
+
     /// Maps a layout from the operation's own tiles to those of the IPU.
     pub(crate) fn shift_layout(&self, own: TensorLayout) -> TensorLayout {
         TensorLayout { elements: self.runs(&own.elements), ..own }
@@ -69,14 +79,37 @@ impl ConvStartTile {
         own
     }
 
+    /// Maps the pattern of a route from the operation's own tiles to those of the IPU.
+    fn pattern(&self, own: &RoutePattern) -> RoutePattern {
+        match own {
+            // Layouts of tensors are in the order of the IPU's tiles.
+            RoutePattern::InOrder | RoutePattern::Rearranged(_) => own.clone(),
+            RoutePattern::Broadcast(groups) => RoutePattern::Broadcast(self.groups(groups)),
+            RoutePattern::Gather(groups) => RoutePattern::Gather(self.groups(groups)),
+            RoutePattern::Unknown(groups) => RoutePattern::Unknown(self.groups(groups)),
+        }
+    }
+
+    fn groups(&self, own: &TileGroups) -> TileGroups {
+        debug_assert!(own.first == TileId(0) && !own.descending, "parts begin at tile 0: {own:?}");
+        let first =
+            if self.descending { TileId(self.tiles - 1 - self.first.0) } else { self.first };
+        let ring = TileRange::first_tiles(self.tiles);
+        TileGroups { first, ring, descending: self.descending, digits: own.digits.clone() }
+    }
+
     fn items(&self, items: &mut [OperationWorkItem]) {
         for item in items {
             match item {
                 OperationWorkItem::Loop { body, .. } => self.items(body),
                 OperationWorkItem::Phase(phase) => match &mut phase.kind {
-                    WorkPhaseKind::Exchange { traffic, cycles, .. } => {
+                    WorkPhaseKind::Exchange { traffic, cycles, routes } => {
                         *traffic = self.runs(traffic);
                         *cycles = self.runs(cycles);
+                        routes.change(|route| {
+                            route.tiles = self.runs(&route.tiles);
+                            route.pattern = self.pattern(&route.pattern);
+                        });
                     }
                     WorkPhaseKind::Compute { cycles, vertices } => {
                         *cycles = self.runs(cycles);
@@ -136,5 +169,8 @@ mod tests {
         let at = |tile| there.get(TileId(tile)).copied();
         assert_eq!([at(1), at(0), at(7), at(6), at(5)], [0, 1, 2, 3, 4].map(Some));
         assert_eq!(there.total(), own.total());
+        assert_eq!(start.own_runs(&there), own);
+        let up = ConvStartTile { descending: false, ..start };
+        assert_eq!(up.own_runs(&up.runs(&own)), own);
     }
 }

@@ -10,6 +10,7 @@ use crate::poplin::planner::{ConvPlan, LinearizeTileOrder};
 use crate::poplin::{ConvParams, FieldDim};
 use std::ops::Range;
 use tilescope_report::units::Elements;
+use tilescope_report::{TileDigit, TileGroups};
 
 /// Part that one tile computes in one serial iteration. Channels and groups are padded to whole
 /// groups of the vertex.
@@ -50,6 +51,36 @@ pub(crate) struct PartitionedConv {
     pub padded: ConvParams,
     /// Parts in tile order.
     pub parts: Vec<ConvTilePart>,
+    /// Axes of the partition with their number of parts, in the order of tile numbers, outermost
+    /// first.
+    axes: Vec<(ConvAxis, u32)>,
+}
+
+/// Axis of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConvAxis {
+    Groups,
+    InChannels,
+    Kernel,
+    Batch,
+    Field,
+    OutChannels,
+}
+
+impl ConvAxis {
+    /// The axes as they are numbered in a partition.
+    const ALL: [Self; 10] = [
+        Self::Groups,
+        Self::InChannels,
+        Self::Kernel,
+        Self::Kernel,
+        Self::Kernel,
+        Self::Batch,
+        Self::Field,
+        Self::Field,
+        Self::Field,
+        Self::OutChannels,
+    ];
 }
 
 impl PartitionedConv {
@@ -69,8 +100,42 @@ impl PartitionedConv {
             out_channels: slice.out_channels.next_multiple_of(grain.out_channels),
             ..slice.clone()
         };
-        let parts = cut_parts(plan, &slice, grain);
-        Self { slice, padded, parts }
+        let (parts, axes) = cut_parts(plan, &slice, grain);
+        Self { slice, padded, parts, axes }
+    }
+
+    /// Groups of tiles that differ only in parts of the `joined` axes.
+    pub(crate) fn tile_groups(&self, joined: &[ConvAxis]) -> TileGroups {
+        let digits = self.axes.iter().map(|(axis, size)| {
+            if joined.contains(axis) { TileDigit::joined(*size) } else { TileDigit::apart(*size) }
+        });
+        groups_of(digits)
+    }
+
+    /// Groups of tiles that add partial sums of the same outputs in a stage with `sums` sums, or
+    /// `None` if they have no simple form.
+    pub(crate) fn reduction_groups(&self, sums: u64) -> Option<TileGroups> {
+        let summed = [ConvAxis::InChannels, ConvAxis::Kernel];
+        let is_summed = |(axis, size): &&(ConvAxis, u32)| *size > 1 && summed.contains(axis);
+        let first = self.axes.iter().position(|axis| is_summed(&axis))?;
+        let count = self.axes.iter().filter(is_summed).count();
+        // Input channels come before parts of the kernel, which takes part in the number of a
+        // member.
+        let mut members = self.axes[first..].iter().filter(|(_, size)| *size > 1);
+        if !members.by_ref().take(count).all(|axis| is_summed(&axis)) {
+            return None;
+        }
+        let depth = self.axes.iter().filter(is_summed).map(|(_, size)| *size).product();
+        let parts = u32::try_from(sums).ok()?;
+        let mut digits = Vec::new();
+        for (at, axis) in self.axes.iter().enumerate() {
+            if at == first {
+                digits.push(TileDigit { size: depth, parts });
+            } else if !is_summed(&axis) {
+                digits.push(TileDigit::apart(axis.1));
+            }
+        }
+        Some(groups_of(digits.into_iter()))
     }
 
     pub(crate) fn dims(&self) -> usize {
@@ -112,8 +177,27 @@ impl PartitionedConv {
     }
 }
 
-/// Parts of one serial iteration `slice`, in tile order.
-fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<ConvTilePart> {
+/// Joins adjacent digits of a kind.
+fn groups_of(digits: impl Iterator<Item = TileDigit>) -> TileGroups {
+    let mut joined: Vec<TileDigit> = Vec::new();
+    for digit in digits.filter(|digit| digit.size > 1) {
+        match joined.last_mut() {
+            Some(last) if last.parts == 1 && digit.parts == 1 => last.size *= digit.size,
+            Some(last) if last.parts == last.size && digit.parts == digit.size => {
+                *last = TileDigit::apart(last.size * digit.size);
+            }
+            _ => joined.push(digit),
+        }
+    }
+    TileGroups::of_digits(joined)
+}
+
+/// Parts of one serial iteration `slice`, in tile order, and the axes of that order.
+fn cut_parts(
+    plan: &ConvPlan,
+    slice: &ConvParams,
+    grain: ConvGrainSize,
+) -> (Vec<ConvTilePart>, Vec<(ConvAxis, u32)>) {
     let split = &plan.partition;
     let dims = slice.dims.len();
     let groups = cut_padded(slice.conv_groups, grain.groups, split.groups);
@@ -156,7 +240,8 @@ fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<C
         LinearizeTileOrder::FcWeightUpdate => order.swap(1, 9),
     }
     let tiles: usize = counts.iter().product();
-    (0..tiles)
+    let axes = order.map(|axis| (ConvAxis::ALL[axis], u32::try_from(counts[axis]).unwrap_or(1)));
+    let parts = (0..tiles)
         .map(|tile| {
             let mut rest = tile;
             let mut index = [0; 10];
@@ -179,7 +264,8 @@ fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<C
                 member: (index[1] * kernel_parts + kernel_index) as u64,
             }
         })
-        .collect()
+        .collect();
+    (parts, axes.to_vec())
 }
 
 /// Number of input positions of one dimension that each of its parts needs from each part of the

@@ -1,5 +1,7 @@
 //! Builder of the phases of an [`OperationWork`], and the traffic of exchanges.
 
+use super::operand_routes::{OperandExchange, route};
+use crate::poplar::routes::{WorkRoute, WorkRoutes};
 use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, VertexInstances,
@@ -8,7 +10,7 @@ use crate::poplar::work::{
 use crate::targets::IpuTarget;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, Quantity, TileId, TileRange, TileRuns};
-use tilescope_report::{MemoryCategory, TileTraffic};
+use tilescope_report::{MemoryCategory, RouteBytes, RoutePattern, TileGroups, TileTraffic};
 
 /// Bytes of the longest message. Longer sends are split.
 const MESSAGE_BYTES: Bytes = Bytes(256);
@@ -55,14 +57,19 @@ impl ConvWorkBuilder {
         &mut self,
         machine: &IpuTarget,
         name: String,
-        flows: &[Vec<OperandExchangeFlow>],
+        operands: &[OperandExchange],
     ) {
-        let tiles = flows.iter().map(Vec::len).max().unwrap_or(0);
+        let tiles = operands.iter().map(|operand| operand.flows.len()).max().unwrap_or(0);
         let mut traffic = vec![TileTraffic::default(); tiles];
         let mut cycles = vec![Cycles::ZERO; tiles];
-        for flow in flows {
-            let delivered = deliveries(flow);
-            for (tile, (flow, delivered)) in flow.iter().zip(delivered).enumerate() {
+        let mut routes = Vec::new();
+        let mut is_known = false;
+        for operand in operands {
+            let delivered = deliveries(&operand.flows);
+            let known = operand.routes();
+            is_known |= known.is_some();
+            routes.extend(known.unwrap_or_else(|| vec![unknown_route(&operand.flows, &delivered)]));
+            for (tile, (flow, delivered)) in operand.flows.iter().zip(delivered).enumerate() {
                 let all = &mut traffic[tile];
                 let sent = flow.sent.min(delivered);
                 all.bytes_in += flow.received;
@@ -94,9 +101,12 @@ impl ConvWorkBuilder {
         if traffic_runs.is_empty() {
             return;
         }
-        let kind =
-            WorkPhaseKind::Exchange { traffic: traffic_runs, cycles: cycle_runs, in_order: false };
-        self.push(name, kind);
+        let routes =
+            if is_known { WorkRoutes::new(&traffic_runs, routes) } else { WorkRoutes::default() };
+        self.push(
+            name,
+            WorkPhaseKind::Exchange { traffic: traffic_runs, cycles: cycle_runs, routes },
+        );
     }
 
     /// Adds a compute set. Tiles without cycles take no part.
@@ -183,6 +193,17 @@ impl ConvWorkBuilder {
         self.items.push(OperationWorkItem::Phase(WorkPhase { name, kind }));
         self.phases += 1;
     }
+}
+
+/// The route of data with known bytes of each tile and unknown senders.
+fn unknown_route(flows: &[OperandExchangeFlow], delivered: &[Bytes]) -> WorkRoute {
+    let mut bytes = Vec::new();
+    for (flow, delivered) in flows.iter().zip(delivered) {
+        bytes.push(RouteBytes { delivered: *delivered, received: flow.received });
+    }
+    let tiles = TileId(0).onwards().zip(&bytes).last().map_or(TileId(0), |(tile, _)| tile + 1);
+    let groups = TileGroups::one(TileRange::new(TileId(0), tiles));
+    route(bytes, RoutePattern::Unknown(groups))
 }
 
 /// Bytes that each tile delivers, in proportion to the bytes it holds, rounded so that the sum

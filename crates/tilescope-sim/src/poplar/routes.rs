@@ -1,0 +1,136 @@
+//! Senders and receivers of the exchange of a work.
+
+use super::tile_runs;
+use std::hash::{Hash, Hasher};
+use tilescope_report::units::{Bytes, TileId, TileRange, TileRuns};
+use tilescope_report::{RouteBytes, RoutePattern, TileGroups, TileTraffic};
+
+/// Bytes of an exchange that follow one pattern, on the tiles of one IPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WorkRoute {
+    pub tiles: TileRuns<RouteBytes>,
+    pub pattern: RoutePattern,
+}
+
+/// Routes of an exchange. Empty if only the traffic of each tile is known, otherwise they carry all
+/// bytes that tiles receive. Costs follow from the traffic, in which senders deliver in proportion
+/// to the bytes that they hold. Routes have the actual deliveries.
+///
+/// They describe an exchange but cost nothing, so works that differ only in them are equal and
+/// share code: all values compare as equal and have the same hash.
+#[derive(Clone, Debug, Default)]
+pub struct WorkRoutes(Vec<WorkRoute>);
+
+impl PartialEq for WorkRoutes {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for WorkRoutes {}
+
+impl Hash for WorkRoutes {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl WorkRoutes {
+    /// Routes that carry all bytes that the tiles of `traffic` receive.
+    pub(crate) fn new(traffic: &TileRuns<TileTraffic>, mut routes: Vec<WorkRoute>) -> Self {
+        routes.retain(|route| !route.tiles.is_empty());
+        let received = |tile: &RouteBytes| tile.received;
+        debug_assert_eq!(
+            total_of(&routes).map(received).total(),
+            traffic.map(|tile| tile.bytes_delivered).total(),
+            "senders deliver all data"
+        );
+        debug_assert_eq!(
+            present(&total_of(&routes).map(received)),
+            present(&traffic.map(|tile| tile.bytes_in)),
+            "routes carry what every tile receives"
+        );
+        Self(routes)
+    }
+
+    /// The traffic with the deliveries of the routes.
+    pub(crate) fn actual_traffic(&self, traffic: &TileRuns<TileTraffic>) -> TileRuns<TileTraffic> {
+        if self.0.is_empty() {
+            return traffic.clone();
+        }
+        let delivered = total_of(&self.0)
+            .map(|tile| TileTraffic { bytes_delivered: tile.delivered, ..TileTraffic::default() });
+        tile_runs::merge_per_tile(traffic, &delivered, |costs, delivered| TileTraffic {
+            bytes_delivered: delivered.bytes_delivered,
+            ..costs
+        })
+    }
+
+    /// Data that keep their order.
+    pub(crate) fn in_order(traffic: &TileRuns<TileTraffic>) -> Self {
+        Self::of_pattern(traffic, RoutePattern::InOrder)
+    }
+
+    /// One pattern for all of `traffic`.
+    pub(crate) fn of_pattern(traffic: &TileRuns<TileTraffic>, pattern: RoutePattern) -> Self {
+        Self(vec![WorkRoute { tiles: bytes_of(traffic), pattern }])
+    }
+
+    /// The routes, if they are known.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &WorkRoute> {
+        self.0.iter()
+    }
+
+    /// Routes of two exchanges at once, with their traffic.
+    pub(crate) fn joined(parts: [(Self, &TileRuns<TileTraffic>); 2]) -> Self {
+        if parts.iter().all(|(routes, _)| routes.0.is_empty()) {
+            return Self::default();
+        }
+        let mut joined = Vec::new();
+        for (routes, traffic) in parts {
+            match (routes.0.is_empty(), traffic.end()) {
+                (true, Some(end)) => {
+                    let all = TileRange::new(TileId(0), end);
+                    let pattern = RoutePattern::Unknown(TileGroups::one(all));
+                    joined.push(WorkRoute { tiles: bytes_of(traffic), pattern });
+                }
+                _ => joined.extend(routes.0),
+            }
+        }
+        Self(joined)
+    }
+
+    /// Changes the tiles and pattern of each route.
+    pub(crate) fn change(&mut self, mut change: impl FnMut(&mut WorkRoute)) {
+        self.0.iter_mut().for_each(&mut change);
+    }
+}
+
+/// Bytes that each tile delivers and receives.
+fn bytes_of(traffic: &TileRuns<TileTraffic>) -> TileRuns<RouteBytes> {
+    let mut bytes = TileRuns::empty();
+    for (tiles, of) in traffic.iter() {
+        if of.bytes_delivered > Bytes::ZERO || of.bytes_in > Bytes::ZERO {
+            let tile = RouteBytes { delivered: of.bytes_delivered, received: of.bytes_in };
+            bytes.push(tiles, tile);
+        }
+    }
+    bytes
+}
+
+/// Runs of nonzero bytes.
+fn present(bytes: &TileRuns<Bytes>) -> TileRuns<Bytes> {
+    let mut kept = TileRuns::empty();
+    for (tiles, bytes) in bytes.iter().filter(|(_, bytes)| !bytes.is_zero()) {
+        kept.push(tiles, *bytes);
+    }
+    kept
+}
+
+fn total_of(routes: &[WorkRoute]) -> TileRuns<RouteBytes> {
+    let none = TileRuns::empty();
+    routes.iter().fold(none, |sum, route| {
+        tile_runs::merge_per_tile(&sum, &route.tiles, |one, other| RouteBytes {
+            delivered: one.delivered + other.delivered,
+            received: one.received + other.received,
+        })
+    })
+}

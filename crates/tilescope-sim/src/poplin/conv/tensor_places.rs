@@ -1,0 +1,117 @@
+//! Layouts of the tensors of a pass, from which their routes follow.
+
+use super::operand_rearrangement::BlockTransposition;
+use super::operand_routes::{OperandPattern, unknown_route};
+use super::pass_lowering::{ConvOperand, ConvPassLowering};
+use super::work_builder::nonzero_runs_of;
+use crate::poplar::routes::WorkRoute;
+use crate::poputil::rearranged_blocks::route_between;
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::shape::{TensorInfo, gcd};
+use tilescope_report::units::{Bytes, Elements};
+
+/// A tensor of the graph on the tiles of the pass.
+#[derive(Clone, Debug)]
+pub(crate) struct TensorPlace {
+    pub ty: TensorInfo,
+    pub layout: TensorLayout,
+    /// The axis whose elements are innermost for the pass, or for the readers of its result.
+    pub axis: usize,
+}
+
+/// The tensors of a pass, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TensorPlaces {
+    /// Input and weights.
+    pub operands: [Option<TensorPlace>; 2],
+    /// The result where the pass makes it.
+    pub result: Option<TensorPlace>,
+}
+
+impl TensorPlace {
+    /// Moves the tensor to the tiles that have `bytes`, in groups of `group` elements along its
+    /// axis. Returns the route, or `None` if elements have no known place.
+    fn move_to(&mut self, bytes: &[Bytes], group: u64) -> Option<WorkRoute> {
+        let element = self.ty.dtype.bytes();
+        let elements = bytes.iter().map(|bytes| Elements(*bytes / element));
+        let order = ElementOrder::grouped(&self.ty.shape, self.axis, group);
+        let to = TensorLayout { elements: nonzero_runs_of(elements), order };
+        let route = route_between(&self.ty, &self.layout, &to)?;
+        self.layout = to;
+        Some(route)
+    }
+}
+
+/// Moves a tensor if its place is known. Afterwards it is not known if it was not.
+fn moved(place: &mut Option<TensorPlace>, bytes: &[Bytes], group: u64) -> WorkRoute {
+    let route = place.as_mut().and_then(|place| place.move_to(bytes, group));
+    route.unwrap_or_else(|| {
+        *place = None;
+        unknown_route(bytes)
+    })
+}
+
+impl ConvPassLowering<'_> {
+    /// Group of the vertex along the input channels of an operand in the layout of the plan.
+    fn planned_group(&self) -> u64 {
+        gcd(self.plan.vertex.in_chans_per_group, self.plan.params.in_channels)
+    }
+
+    /// Routes of operands that are moved to the layout of the plan, with the bytes that arrive on
+    /// each tile.
+    pub(super) fn moves_to_plan(&mut self, moved_to: [Option<&[Bytes]>; 2]) -> OperandPattern {
+        let group = self.planned_group();
+        let mut routes = Vec::new();
+        for (place, bytes) in self.places.operands.iter_mut().zip(moved_to) {
+            routes.extend(bytes.map(|bytes| moved(place, bytes, group)));
+        }
+        OperandPattern::Moves(routes)
+    }
+
+    /// Routes of operands whose blocks are gathered to be transposed.
+    pub(super) fn moves_to_blocks(
+        &mut self,
+        tensors: &[(ConvOperand, BlockTransposition)],
+    ) -> OperandPattern {
+        let data_type = self.plan.params.input_type;
+        let mut routes = Vec::new();
+        for (operand, blocks) in tensors {
+            let bytes: Vec<Bytes> = blocks.bytes(data_type).collect();
+            let place = &mut self.places.operands[*operand as usize];
+            routes.push(moved(place, &bytes, blocks.blocks.to));
+        }
+        OperandPattern::Moves(routes)
+    }
+
+    /// Route of the weights of the forward pass to the tiles of the backward pass. The kernel is
+    /// flipped, which changes the order of more than one element.
+    pub(super) fn moves_weights(
+        &mut self,
+        operand: ConvOperand,
+        bytes: &[Bytes],
+    ) -> OperandPattern {
+        let group = self.planned_group();
+        let place = &mut self.places.operands[operand as usize];
+        if self.plan.params.kernel_field() > 1 {
+            *place = None;
+        }
+        OperandPattern::Moves(vec![moved(place, bytes, group)])
+    }
+
+    /// Route of the result.
+    pub(super) fn moves_result(&mut self, bytes: &[Bytes], group: u64) -> OperandPattern {
+        OperandPattern::Moves(vec![moved(&mut self.places.result, bytes, group)])
+    }
+
+    /// Forgets the places of operands that a transform changes, because their elements are no
+    /// longer those of the tensors.
+    pub(super) fn forget_transformed_places(&mut self) {
+        let transform = self.plan.transform();
+        let reshapes = !transform.expand_dims.is_empty()
+            || !transform.flatten_to_channels.is_empty()
+            || transform.combine_groups > 1;
+        if reshapes || self.plan.partition.serial() > 1 {
+            self.places.operands = [None, None];
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Positions of the elements of a tensor in two layouts, as blocks.
+
+use super::element_order::{ElementOrder, OrderedMemory};
+use super::tensor_layout::TensorLayout;
+use crate::poplar::routes::WorkRoute;
+use crate::shape::TensorInfo;
+use std::ops::Range;
+use tilescope_report::{Rearrangement, RouteBlock, RouteBytes, RouteDim, RoutePattern};
+
+/// Returns the position of every element of a tensor of type `ty` in both layouts. Positions follow
+/// the memory of tiles, in tile order. `None` if an order is unknown, if the layouts contain
+/// padding, or if groups of both orders overlap without dividing each other.
+pub(crate) fn rearrangement(
+    ty: &TensorInfo,
+    from: &TensorLayout,
+    to: &TensorLayout,
+) -> Option<Rearrangement> {
+    let elements = ty.elements();
+    if from.elements.total() != elements || to.elements.total() != elements {
+        return None;
+    }
+    let blocks = blocks(&ty.shape, [&from.order, &to.order])?;
+    Some(Rearrangement { unit: ty.dtype.bytes(), blocks })
+}
+
+/// Returns the route of a tensor of type `ty` from one layout to another, or `None` if elements of
+/// either have no known place.
+pub(crate) fn route_between(
+    ty: &TensorInfo,
+    from: &TensorLayout,
+    to: &TensorLayout,
+) -> Option<WorkRoute> {
+    let order = rearrangement(ty, from, to)?;
+    let pattern = if from.order == to.order {
+        RoutePattern::InOrder
+    } else {
+        RoutePattern::Rearranged(order)
+    };
+    let bytes = ty.dtype.bytes();
+    Some(WorkRoute { tiles: RouteBytes::of(&from.bytes(bytes), &to.bytes(bytes)), pattern })
+}
+
+/// Part of an axis whose last group is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GroupKind {
+    /// All groups but the last one.
+    Whole,
+    /// The last group.
+    Short,
+}
+
+/// Elements whose flat indices are `step` apart, and that both orders keep in one dimension.
+#[derive(Clone, Copy, Debug)]
+struct FlatDigit {
+    step: u64,
+    size: u64,
+}
+
+/// Position in memory as a function of the digits of the flat index, in one part of the tensor.
+struct MemorySteps<'a> {
+    memory: &'a OrderedMemory,
+    kind: Option<GroupKind>,
+    /// Distance in memory of adjacent elements of each dimension.
+    steps: Vec<u64>,
+    /// Position of the first element.
+    first: u64,
+}
+
+impl<'a> MemorySteps<'a> {
+    fn new(memory: &'a OrderedMemory, kind: Option<GroupKind>) -> Self {
+        let dims = &memory.dims;
+        let mut steps = vec![1; dims.len()];
+        let mut inside = 1;
+        let mut first = 0;
+        for at in (0..dims.len()).rev() {
+            steps[at] = inside;
+            let size = dims[at].size;
+            match memory.short {
+                Some(short) if at + 1 == dims.len() => {
+                    inside = if kind == Some(GroupKind::Short) { short.rest } else { size };
+                }
+                Some(short) if at == short.groups => {
+                    // The last group is short for all of its inner dimensions.
+                    let group = dims[dims.len() - 1].size;
+                    let members: u64 =
+                        dims[at + 1..dims.len() - 1].iter().map(|dim| dim.size).product();
+                    steps[at] = members * group;
+                    if kind == Some(GroupKind::Short) {
+                        first = (size - 1) * members * group;
+                    }
+                    inside = members * ((size - 1) * group + short.rest);
+                }
+                _ => inside *= size,
+            }
+        }
+        Self { memory, kind, steps, first }
+    }
+
+    /// The part of a digit along which the last group is short, or `None` if it is another digit.
+    fn part_of(&self, digit: FlatDigit) -> Option<Range<u64>> {
+        let axis = self.memory.short_axis()?;
+        if axis.step != digit.step {
+            return None;
+        }
+        let whole = self.memory.whole_elements();
+        match self.kind? {
+            GroupKind::Whole => Some(0..whole),
+            GroupKind::Short => Some(whole..digit.size),
+        }
+    }
+
+    /// Size of the whole groups of a digit. `None` if this part of it has no groups.
+    fn group_of(&self, digit: FlatDigit) -> Option<u64> {
+        self.part_of(digit)?;
+        if self.kind == Some(GroupKind::Whole) { Some(self.memory.dims.last()?.size) } else { None }
+    }
+
+    /// Distance in memory of elements that are `unit` apart along a digit. `None` if no dimension
+    /// contains all of them.
+    fn step(&self, digit: FlatDigit, unit: u64) -> Option<u64> {
+        if self.part_of(digit).is_some() {
+            let last = self.steps.last()?;
+            return match (self.group_of(digit), self.memory.short) {
+                (Some(group), Some(short)) if unit >= group => {
+                    Some(self.steps[short.groups] * (unit / group))
+                }
+                _ => Some(last * unit),
+            };
+        }
+        let at = self.memory.dims.iter().position(|dim| {
+            dim.step <= digit.step && digit.step * digit.size <= dim.step * dim.size
+        })?;
+        Some(self.steps[at] * (digit.step / self.memory.dims[at].step) * unit)
+    }
+
+    /// Position of an element of a digit relative to the first element of its part.
+    fn position(&self, digit: FlatDigit, at: u64) -> Option<u64> {
+        match (self.part_of(digit), self.group_of(digit)) {
+            (Some(_), Some(group)) => {
+                let inside = self.step(digit, 1)? * (at % group);
+                self.step(digit, group).map(|step| step * (at / group) + inside)
+            }
+            (Some(part), None) => self.step(digit, 1).map(|step| step * (at - part.start)),
+            (None, _) => self.step(digit, 1).map(|step| step * at),
+        }
+    }
+}
+
+/// Blocks of elements at regular distances in both orders of a tensor of `shape`.
+fn blocks(shape: &[u64], orders: [&ElementOrder; 2]) -> Option<Vec<RouteBlock>> {
+    let memories = [orders[0].memory(shape)?, orders[1].memory(shape)?];
+    let digits = common_digits(&memories)?;
+    let kinds = memories.each_ref().map(|memory| match memory.short {
+        Some(_) => vec![Some(GroupKind::Whole), Some(GroupKind::Short)],
+        None => vec![None],
+    });
+    let mut blocks = Vec::new();
+    for from in &kinds[0] {
+        for to in &kinds[1] {
+            let sides =
+                [MemorySteps::new(&memories[0], *from), MemorySteps::new(&memories[1], *to)];
+            blocks.extend(block(&digits, &sides)?);
+        }
+    }
+    debug_assert_eq!(
+        blocks.iter().map(RouteBlock::units).sum::<u64>(),
+        shape.iter().product::<u64>(),
+        "every element is in one block"
+    );
+    Some(blocks)
+}
+
+/// The digits of flat indices that no dimension of either order cuts, innermost first. `None` if
+/// there are no such digits.
+fn common_digits(memories: &[OrderedMemory; 2]) -> Option<Vec<FlatDigit>> {
+    let mut borders = Vec::new();
+    for memory in memories {
+        for dim in memory.whole_dims() {
+            borders.extend([dim.step, dim.step * dim.size]);
+        }
+    }
+    borders.push(1);
+    borders.sort_unstable();
+    borders.dedup();
+    let mut digits = Vec::new();
+    for pair in borders.windows(2) {
+        if !pair[1].is_multiple_of(pair[0]) {
+            return None;
+        }
+        digits.push(FlatDigit { step: pair[0], size: pair[1] / pair[0] });
+    }
+    // A border inside an axis with a short group would cut its groups.
+    for axis in memories.iter().filter_map(OrderedMemory::short_axis) {
+        if !digits.iter().any(|digit| digit.step == axis.step && digit.size == axis.size) {
+            return None;
+        }
+    }
+    Some(digits)
+}
+
+/// The block of the elements in the given parts of both orders: none if the parts do not overlap.
+fn block(digits: &[FlatDigit], sides: &[MemorySteps; 2]) -> Option<Vec<RouteBlock>> {
+    let mut dims: Vec<RouteDim> = Vec::new();
+    let mut first = [sides[0].first, sides[1].first];
+    for digit in digits {
+        let mut part = 0..digit.size;
+        let mut groups = Vec::new();
+        for side in sides {
+            if let Some(own) = side.part_of(*digit) {
+                part = part.start.max(own.start)..part.end.min(own.end);
+            }
+            groups.extend(side.group_of(*digit));
+        }
+        if part.is_empty() {
+            return Some(Vec::new());
+        }
+        groups.sort_unstable();
+        groups.dedup();
+        for (first, side) in first.iter_mut().zip(sides) {
+            *first += side.position(*digit, part.start)?;
+        }
+        let mut unit = 1;
+        let length = part.end - part.start;
+        for end in groups.into_iter().chain([length]) {
+            let largest = end.min(length);
+            // A part begins at a group, or is inside one.
+            let before = part.start % end;
+            let is_length = end == length;
+            if !largest.is_multiple_of(unit) || (!is_length && before > 0 && before + length > end)
+            {
+                return None;
+            }
+            push_dim(
+                &mut dims,
+                RouteDim {
+                    count: largest / unit,
+                    sent_step: sides[0].step(*digit, unit)?,
+                    received_step: sides[1].step(*digit, unit)?,
+                },
+            );
+            unit = largest;
+        }
+    }
+    dims.reverse();
+    Some(vec![RouteBlock { sent_at: first[0], received_at: first[1], dims }])
+}
+
+/// Appends a dimension outside the others, joined with the last one if it continues it.
+fn push_dim(dims: &mut Vec<RouteDim>, dim: RouteDim) {
+    if dim.count == 1 {
+        return;
+    }
+    match dims.last_mut() {
+        Some(last)
+            if last.sent_step * last.count == dim.sent_step
+                && last.received_step * last.count == dim.received_step =>
+        {
+            last.count *= dim.count;
+        }
+        _ => dims.push(dim),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
+
+    /// Positions of all units on both sides.
+    fn positions(blocks: &[RouteBlock]) -> Vec<(u64, u64)> {
+        let mut all = Vec::new();
+        for block in blocks {
+            let mut found = vec![(block.sent_at, block.received_at)];
+            for dim in &block.dims {
+                found = found
+                    .iter()
+                    .flat_map(|(sent, received)| {
+                        (0..dim.count).map(move |at| {
+                            (sent + at * dim.sent_step, received + at * dim.received_step)
+                        })
+                    })
+                    .collect();
+            }
+            all.extend(found);
+        }
+        all.sort_unstable();
+        all
+    }
+
+    fn order(shape: &[u64], axis: usize, group: u64, turns: usize) -> ElementOrder {
+        // A view with its axes in another order keeps the memory of the original.
+        let turned: Vec<usize> = (0..shape.len()).map(|at| (at + turns) % shape.len()).collect();
+        let mut there = vec![0; shape.len()];
+        for (new, old) in turned.iter().enumerate() {
+            there[*old] = shape[new];
+        }
+        ElementOrder::grouped(&there, axis % shape.len(), group).permuted(&there, &turned)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(500)))]
+        #[test]
+        fn blocks_are_the_positions_of_all_elements(
+            shape in prop::collection::vec(1u64..24, 1..4),
+            axes in [0usize..3, 0..3],
+            groups in [1u64..10, 1..10],
+            turns in [0usize..3, 0..3],
+        ) {
+            let orders = [0, 1].map(|side| order(&shape, axes[side], groups[side], turns[side]));
+            let found = blocks(&shape, [&orders[0], &orders[1]]);
+            let flat = orders.each_ref().map(|order| order.flat_indices(&shape));
+            let [Some(sent), Some(received)] = flat else {
+                prop_assert!(found.is_none());
+                return Ok(());
+            };
+            let divides = groups[0].is_multiple_of(groups[1]) || groups[1].is_multiple_of(groups[0]);
+            // Only groups of one axis that do not divide each other have no blocks.
+            let Some(found) = found else {
+                prop_assert!(!divides, "{orders:?}");
+                return Ok(());
+            };
+            let mut place = vec![0; received.len()];
+            for (at, flat) in (0u64..).zip(&received) {
+                place[usize::try_from(*flat).unwrap()] = at;
+            }
+            let sent = (0u64..).zip(&sent);
+            let wanted: Vec<(u64, u64)> =
+                sent.map(|(at, flat)| (at, place[usize::try_from(*flat).unwrap()])).collect();
+            prop_assert_eq!(positions(&found), wanted);
+        }
+    }
+}
