@@ -225,6 +225,31 @@ fn a_repeat_takes_no_more_memory_than_its_iterations() {
     }
 }
 
+/// A loop in a loop runs in each of its iterations.
+#[test]
+fn loops_in_loops_do_the_work_of_unrolled_ones() {
+    let product = LoopModel::product([37, 64]);
+    let mut nodes = product.nodes;
+    nodes.push(Node::new("Identity", &["go"], &["on"]));
+    let inputs = [
+        value_info("number", INT64, &[]),
+        value_info("go", BOOL, &[]),
+        value_info("x", FLOAT, &[37, 64]),
+    ];
+    let inner = graph(&nodes, &[], &inputs, &["on", "next"]);
+    let turns = Node::new("Loop", &["three", "start", "x"], &["inside"]).named("inner");
+    let nodes = vec![
+        turns.graph("body", &inner),
+        Node::new("Add", &["inside", "bias"], &["next"]).named("add"),
+    ];
+    let operands = format!("{}; bias w:64; three i64:=3", product.operands);
+    let file = LoopModel { nodes, operands, state: [37, 64] }.file(5, true);
+    let [repeated, unrolled] = [&[][..], &[UNROLLED]].map(|of| figures(&file, of));
+    assert_eq!((repeated.flops, repeated.repeats), (unrolled.flops + 5, 2));
+    let ratio = repeated.cycles / unrolled.cycles;
+    assert!((0.9..1.25).contains(&ratio), "{ratio}: {repeated:?} {unrolled:?}");
+}
+
 /// The backward pass needs the activations of each iteration.
 #[test]
 fn trained_loops_are_unrolled() {

@@ -4,6 +4,7 @@
 //! values of those that determine shapes.
 
 mod attributes;
+mod bag_loops;
 mod inline;
 mod loops;
 mod prune;

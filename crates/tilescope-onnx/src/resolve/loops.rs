@@ -121,6 +121,12 @@ impl<'f> Resolver<'f> {
         let starts = condition_holds(self, inputs.get(1).copied().flatten());
         let trips = given.or(known.filter(|_| starts));
         if let Some(trips) = trips {
+            if carried.is_empty()
+                && let Some(values) = self.bag_loop((identity, &parts), body, trips, scope)?
+            {
+                *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
+                return self.take_results(node, identity, &values, scope);
+            }
             let request = RepeatRequest {
                 of: (identity, &parts),
                 body,

@@ -205,3 +205,52 @@ fn long_loops_are_as_small_as_short_ones() {
     assert_eq!(short.nodes.len(), long.nodes.len());
     assert_eq!(long.op_counts()["Relu"], 1 << 20);
 }
+
+/// PyTorch's loop over the bags of an `EmbeddingBag` becomes one lookup of all rows, and reductions.
+#[test]
+fn loops_over_bags_are_embedding_bags() {
+    let body = |reduction: &str, weighs: bool| {
+        let mut nodes = vec![
+            Node::new("Gather", &["starts", "turn"], &["start"]).int("axis", 0),
+            Node::new("Gather", &["ends", "turn"], &["end"]).int("axis", 0),
+            Node::new("Unsqueeze", &["start", "first"], &["from"]),
+            Node::new("Unsqueeze", &["end", "first"], &["to"]),
+            Node::new("Slice", &["indices", "from", "to", "first"], &["bag"]).named("slice"),
+            Node::new("Gather", &["table", "bag"], &["rows"]).int("axis", 0),
+        ];
+        let mut rows = "rows";
+        if weighs {
+            nodes.push(Node::new("Mul", &["rows", "rows"], &["weighed"]));
+            rows = "weighed";
+        }
+        nodes.push(Node::new(reduction, &[rows, "first"], &["one"]).int("keepdims", 0));
+        nodes.push(Node::new("Cast", &["go"], &["goes"]).int("to", 9));
+        graph(&nodes, &[], &names(&["turn", "go"]), &["goes", "one"])
+    };
+    let model = |reduction: &str, weighs: bool| {
+        onnx_text::model(
+            "opset 18; indices i64:24; offsets i64:5; end i64:1=24; table w:100,16;
+             first i64:1=0; second i64:1=1; most i64:=5; start bool:=1; last i64:1=6
+             all = Concat offsets end axis=0
+             starts = Slice all first i64:1=5; ends = Slice all second last; out y",
+        )
+        .node(
+            Node::new("Loop", &["most", "start"], &["y"])
+                .named("/bag/Loop")
+                .graph("body", &body(reduction, weighs)),
+        )
+    };
+    for reduction in ["ReduceSum", "ReduceMean", "ReduceMax"] {
+        let graph = resolved(&model(reduction, false)).unwrap();
+        assert_eq!((output_dims(&graph, 0), graph.parameter_count()), (vec![5, 16], 1600));
+        assert_eq!((graph.repeats.len(), graph.composed["Loop"]), (0, 1), "{reduction}");
+        let lookups = graph.nodes.iter().filter(|node| node.op == "Gather");
+        assert_eq!(lookups.count(), 1, "{reduction}");
+    }
+    // Another loop over parts of a length that depends on data is refused by name.
+    let problem = refusal(&model("ReduceSum", true));
+    assert!(
+        problem.contains("/bag/Loop/0/slice") && problem.contains("have fixed shapes"),
+        "{problem}"
+    );
+}

@@ -154,28 +154,30 @@ impl ProgramBuilder<'_> {
         let mut items = Vec::new();
         for (repeat, together) in self.split_by_repeat(nodes, None) {
             for node in together {
-                items.extend(self.remote_tensor_copies(&node.loads, ipu, true));
-                items.extend(self.restore(&node.restores, stage));
-                for whole in &node.gathers {
+                let copies = node.copies();
+                items.extend(self.remote_tensor_copies(&copies.loads, ipu, true));
+                items.extend(self.restore(&copies.restores, stage));
+                for whole in &copies.gathers {
                     items.extend(self.gather_weights(*whole, pass));
                 }
             }
             let done = match repeat {
                 None => {
                     self.bind_persistent_operands(&together[0], ipu);
-                    items.extend(self.remote_tensor_copies(&together[0].accumulators, ipu, true));
+                    let sums = &together[0].copies().accumulators;
+                    items.extend(self.remote_tensor_copies(sums, ipu, true));
                     self.node(&together[0], stage, ipu, &[])
                 }
                 Some(repeat) => self.repeat(repeat, together, (stage, pass), ipu),
             };
             for node in together {
                 let given_up: Vec<BufferKey> =
-                    node.given_up.iter().copied().map(BufferKey::Tensor).collect();
+                    node.copies().given_up.iter().copied().map(BufferKey::Tensor).collect();
                 self.flows.note_free(&done, &given_up);
             }
             items.extend(done);
             for node in together {
-                items.extend(self.remote_tensor_copies(&node.stores, ipu, false));
+                items.extend(self.remote_tensor_copies(&node.copies().stores, ipu, false));
             }
         }
         items

@@ -64,7 +64,7 @@ impl GraphBuilder {
     }
 
     /// Assigns the nodes and tensors that follow to the block with this name.
-    pub fn block(&mut self, name: &str) {
+    pub fn block(&mut self, name: &str) -> BlockId {
         self.block = match self.graph.blocks.iter().position(|block| block == name) {
             Some(known) => BlockId(known),
             None => {
@@ -72,6 +72,12 @@ impl GraphBuilder {
                 BlockId(self.graph.blocks.len() - 1)
             }
         };
+        self.block
+    }
+
+    /// Assigns the nodes and tensors that follow to a known block.
+    pub(crate) fn set_block(&mut self, block: BlockId) {
+        self.block = block;
     }
 
     /// Assigns the nodes and tensors that follow to this pass and block.

@@ -7,7 +7,7 @@ use super::{ImportSettings, blocks, loss};
 use crate::graph::{
     GraphBuilder, GraphError, GraphRepeat, ImportProblem, ModelGraph, NodeOptions, RepeatId,
 };
-use crate::shape::{TensorId, TensorInfo, TensorRole};
+use crate::shape::{BlockId, TensorId, TensorInfo, TensorRole};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -145,12 +145,10 @@ impl<'a> Importer<'a> {
             repeats.push(GraphRepeat { name: name.clone(), trips: *trips, outer });
         }
         self.graph.set_repeats(repeats);
-        for name in &blocks.names {
-            self.graph.block(name);
-        }
+        let known: Vec<BlockId> = blocks.names.iter().map(|name| self.graph.block(name)).collect();
         let file = self.file;
         for ((node, origin), block) in file.nodes.iter().zip(origins).zip(&blocks.of_node) {
-            self.graph.block(&blocks.names[*block]);
+            self.graph.set_block(known[*block]);
             self.graph.set_origin(Some(Arc::clone(&origin.source)), origin.options);
             self.graph.set_repeat(node.repeat.map(|repeat| RepeatId(repeat.index())));
             let build = build::find(node)
