@@ -88,15 +88,13 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     // A symbol without a value leaves figures open, but an unknown one is an error.
     let has_wrong_names =
         dims.by_name.keys().any(|name| file.symbols().iter().all(|s| s.name != *name));
-    let graph = if needs_dims && !has_wrong_names {
-        None
-    } else {
-        Some(file.resolve(&dims).map_err(to_error)?)
-    };
+    let is_open = needs_dims && !has_wrong_names;
+    // The compilation has a graph of its own, so it comes before the graph of the listing.
     let mut fit = None;
-    if graph.is_some() && !matches.get_flag("no-fit") {
+    if !is_open && !matches.get_flag("no-fit") {
         fit = Some(ModelFit::of(path, super::simulate::overrides(matches)));
     }
+    let graph = if is_open { None } else { Some(file.resolve(&dims).map_err(to_error)?) };
     let refused = graph.as_ref().map(refused_nodes).unwrap_or_default();
     let listing = OnnxListing { file: &file, graph: graph.as_ref(), refused, fit };
     if matches.get_flag("json") {

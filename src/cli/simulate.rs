@@ -245,15 +245,15 @@ fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<
              in memory.",
             found.tried
         )?;
-        write_report(&compiled(&build(&source)?, matches)?, matches, output)?;
+        write_report(compiled(&build(&source)?, matches)?, matches, output)?;
         return Ok(());
     }
     writeln!(output, "\nThe fastest of {} tested splits.\n\nBefore:", found.tried)?;
-    write_report(&compiled(&build(&source)?, matches)?, matches, output)?;
+    write_report(compiled(&build(&source)?, matches)?, matches, output)?;
     let mut after = source;
     after.overrides.push(split);
     writeln!(output, "\nAfter:")?;
-    write_report(&compiled(&build(&after)?, matches)?, matches, output)?;
+    write_report(compiled(&build(&after)?, matches)?, matches, output)?;
     Ok(())
 }
 
@@ -300,7 +300,7 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
     {
         simulation.add_note(enough.words());
     }
-    let directory = write_report(&simulation, matches, output)?;
+    let directory = write_report(simulation, matches, output)?;
     writeln!(
         output,
         "\nNext: tilescope {directory}            open the report\n      tilescope summary \
@@ -375,7 +375,7 @@ fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, 
 
 /// Runs a program, prints its main figures and returns the directory of the report.
 fn write_report<'a>(
-    simulation: &Simulation,
+    simulation: Simulation,
     matches: &'a ArgMatches,
     output: &mut dyn Write,
 ) -> Result<&'a str, CliError> {
@@ -386,6 +386,8 @@ fn write_report<'a>(
     let progress = ProgressReporter::new("simulating");
     let result = simulation.write(Path::new(directory), |share| progress.at(share));
     let path = result?;
+    // Reading the report of a large program takes as much memory as compiling it.
+    drop(simulation);
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     writeln!(output, "{} ({})", path.display(), exact_bytes(size))?;
     super::summary::print_short(&path, output)?;

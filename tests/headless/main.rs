@@ -62,6 +62,7 @@ mod readme;
 mod refusals;
 mod remote;
 mod remote_query;
+mod repeats;
 mod replicas;
 mod replicated_sharding;
 mod report_damage;

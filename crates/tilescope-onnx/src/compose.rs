@@ -48,6 +48,11 @@ pub(crate) fn find(domain: &str, op: &str) -> Option<Compose> {
     entries.find(|(name, _)| *name == op).map(|(_, compose)| *compose)
 }
 
+/// Composes PyTorch's `EmbeddingBag` from its table, indices and first rows of bags.
+pub(crate) fn embedding_bag(of: &mut NodeComposition) -> Composed {
+    bags::called(of)
+}
+
 /// Operators that may be decomposed into standard ones, with the prefix of their set.
 pub fn composed_operators() -> impl Iterator<Item = String> {
     let loops = ["Loop", "Scan"].map(str::to_owned);

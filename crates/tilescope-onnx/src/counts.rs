@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const STATISTICS: std::ops::RangeInclusive<usize> = 3..=4;
 
 impl OnnxGraph {
-    /// Operator -> number of remaining nodes, without parts of other nodes. Operators of
-    /// non-standard sets have the prefix of their set: `com.example.Custom`.
+    /// Operator -> number of remaining nodes, without parts of other nodes. A node in the body of a
+    /// loop counts once for each iteration. Operators of non-standard sets have the prefix of their
+    /// set: `com.example.Custom`.
     #[must_use]
     pub fn op_counts(&self) -> BTreeMap<String, u64> {
         let whole = self.nodes.iter().filter(|node| node.source.is_none());
-        count_ops(whole.map(|node| (&*node.domain, &*node.op)))
+        count_ops(whole.map(|node| (&*node.domain, &*node.op, self.runs(node))))
     }
 
     /// Elements of all floating-point initialisers that nodes read, without the statistics of batch
@@ -39,10 +40,12 @@ impl OnnxGraph {
     /// `MatMul`, `Einsum`, `Attention` and recurrent layers.
     #[must_use]
     pub fn macs(&self) -> u64 {
-        self.nodes.iter().map(|node| self.node_macs(node)).fold(0, u64::saturating_add)
+        let all =
+            self.nodes.iter().map(|node| self.node_macs(node).saturating_mul(self.runs(node)));
+        all.fold(0, u64::saturating_add)
     }
 
-    /// The multiplications of one node; 0 for operators that are not counted.
+    /// The multiplications of one run of a node; 0 for operators that are not counted.
     #[must_use]
     pub fn node_macs(&self, node: &OnnxNode) -> u64 {
         if node.domain.is_empty() { self.standard_macs(node).unwrap_or(0) } else { 0 }
@@ -96,14 +99,15 @@ impl OnnxFile {
     #[must_use]
     pub fn op_counts(&self) -> BTreeMap<String, u64> {
         let nodes = self.model.graph.iter().flat_map(|graph| &graph.nodes);
-        count_ops(nodes.map(|node| (check::standard_domain(&node.domain), &*node.op)))
+        count_ops(nodes.map(|node| (check::standard_domain(&node.domain), &*node.op, 1)))
     }
 }
 
-fn count_ops<'a>(nodes: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, u64> {
+fn count_ops<'a>(nodes: impl Iterator<Item = (&'a str, &'a str, u64)>) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
-    for (domain, op) in nodes {
-        *counts.entry((domain, op)).or_insert(0) += 1;
+    for (domain, op, runs) in nodes {
+        let count = counts.entry((domain, op)).or_insert(0_u64);
+        *count = count.saturating_add(runs);
     }
     counts.into_iter().map(|((domain, op), count)| (full_op(domain, op), count)).collect()
 }

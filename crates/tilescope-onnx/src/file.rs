@@ -62,6 +62,8 @@ pub struct DimValues {
     /// The maximum number of results of operators whose number of results depends on data, such as
     /// `NonZero`.
     pub max_results: Option<u64>,
+    /// True if every iteration of a loop gets nodes of its own.
+    pub unrolls: bool,
 }
 
 /// Largest value of a symbolic dimension.

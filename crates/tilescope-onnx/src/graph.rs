@@ -79,6 +79,50 @@ pub struct OnnxNode {
     /// Operator and version of the file's node that it is a part of, `com.microsoft.BiasGelu@1`;
     /// `None` if it is a node of the file.
     pub source: Option<Arc<str>>,
+    /// The innermost repeat whose body it is in.
+    pub repeat: Option<RepeatId>,
+    /// The task of a node that connects a repeat with the nodes around it.
+    pub repeat_part: Option<RepeatPart>,
+}
+
+/// Index of a repeat in [`OnnxGraph::repeats`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RepeatId(pub u32);
+
+impl RepeatId {
+    /// The id as an index.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A loop whose body exists once. The nodes of the body follow one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnnxRepeat {
+    /// Name of the node of the file.
+    pub name: String,
+    /// Number of iterations, at least two.
+    pub trips: u64,
+    /// The repeat that it is a part of.
+    pub outer: Option<RepeatId>,
+}
+
+/// The task of a node that connects a repeat with the nodes around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RepeatPart {
+    /// Copies a value into a tensor that the iterations change.
+    State,
+    /// Overwrites a state, its second input, with the first at the end of an iteration.
+    Update,
+    /// Puts a tensor into a place from which iterations take parts of its first axis.
+    Operand,
+    /// Takes the part of its first input for the iteration that the second counts.
+    Slice,
+    /// Reserves the tensor that the iterations write parts of.
+    Buffer,
+    /// Writes its second input into the first, as the part of the iteration that the third counts.
+    Write,
 }
 
 impl OnnxNode {
@@ -144,8 +188,10 @@ pub struct OnnxGraph {
     /// Operator -> nodes that were folded into constants.
     pub folded: BTreeMap<String, u64>,
     /// Operator -> nodes that were replaced by several others, which name it as their source. Loops
-    /// are among them: their iterations are unrolled.
+    /// are among them.
     pub composed: BTreeMap<String, u64>,
+    /// Loops that were not unrolled.
+    pub repeats: Vec<OnnxRepeat>,
     /// `metadata_props` of the file.
     pub metadata: Vec<(String, String)>,
 }
@@ -158,5 +204,18 @@ impl OnnxGraph {
     #[must_use]
     pub fn value(&self, id: ValueId) -> &OnnxValue {
         &self.values[id.index()]
+    }
+
+    /// The number of times that a node runs in a forward pass.
+    #[must_use]
+    pub fn runs(&self, node: &OnnxNode) -> u64 {
+        let mut runs = 1_u64;
+        let mut repeat = node.repeat;
+        while let Some(id) = repeat {
+            let OnnxRepeat { trips, outer, .. } = &self.repeats[id.index()];
+            runs = runs.saturating_mul(*trips);
+            repeat = *outer;
+        }
+        runs
     }
 }

@@ -42,4 +42,6 @@ pub use element::ElementKind;
 pub use error::OnnxError;
 pub use file::{DimValues, Dimension, GraphInput, OnnxFile, Symbol};
 pub use fold::is_foldable;
-pub use graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
+pub use graph::{
+    OnnxGraph, OnnxNode, OnnxRepeat, OnnxValue, RepeatId, RepeatPart, ValueId, ValueSource,
+};

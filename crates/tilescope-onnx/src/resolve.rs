@@ -4,9 +4,11 @@
 //! values of those that determine shapes.
 
 mod attributes;
+mod bag_loops;
 mod inline;
 mod loops;
 mod prune;
+mod repeats;
 mod scope;
 mod types;
 
@@ -18,7 +20,9 @@ use crate::element::ElementKind;
 use crate::error::OnnxError;
 use crate::file::{DimValues, Dimension, OnnxFile};
 use crate::fold;
-use crate::graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource, full_op};
+use crate::graph::{
+    OnnxGraph, OnnxNode, OnnxRepeat, OnnxValue, RepeatId, ValueId, ValueSource, full_op,
+};
 use crate::proto::{FunctionProto, MAX_RANK, NodeProto, Properties, TensorProto};
 use crate::shape::{NodeView, TensorType};
 use scope::Scope;
@@ -59,10 +63,15 @@ pub(crate) struct Resolver<'f> {
     nodes: Vec<OnnxNode>,
     folded: BTreeMap<String, u64>,
     composed: BTreeMap<String, u64>,
+    repeats: Vec<OnnxRepeat>,
+    /// The innermost repeat whose body is being resolved.
+    repeat: Option<RepeatId>,
     folded_elements: u64,
     text_bytes: usize,
     visited: usize,
     inlined: usize,
+    /// Nodes of attempts to keep loops as repeats that failed.
+    rejected: usize,
 }
 
 /// Resolves the graph of a file with these values of its symbols.
@@ -84,10 +93,13 @@ pub(crate) fn resolve(
         nodes: Vec::new(),
         folded: BTreeMap::new(),
         composed: BTreeMap::new(),
+        repeats: Vec::new(),
+        repeat: None,
         folded_elements: 0,
         text_bytes: 0,
         visited: 0,
         inlined: 0,
+        rejected: 0,
     };
     let mut scope = Scope::of_model(&file.model.opset_imports, graph);
     let inputs = resolver.inputs(file, given.first, &mut scope)?;
@@ -118,6 +130,7 @@ pub(crate) fn resolve(
         outputs,
         folded: resolver.folded,
         composed: resolver.composed,
+        repeats: resolver.repeats,
         metadata: file.metadata.clone(),
     });
     check_texts(&graph)?;
@@ -401,7 +414,8 @@ impl<'f> Resolver<'f> {
             outputs.push(Some(id));
         }
         if !is_folded {
-            self.nodes.push(draft.into_node(inputs, outputs.clone()));
+            let node = draft.into_node(inputs, outputs.clone());
+            self.nodes.push(OnnxNode { repeat: self.repeat, ..node });
         }
         Ok(outputs)
     }
@@ -478,6 +492,8 @@ impl NodeDraft<'_> {
             metadata: Arc::clone(self.metadata),
             scope: self.identity.scope,
             source: self.source,
+            repeat: None,
+            repeat_part: None,
         }
     }
 }

@@ -166,7 +166,10 @@ impl<'a> NodeView<'a> {
             ValueSource::Initializer | ValueSource::Constant => {
                 "which are not in the file or are too many"
             }
-            _ => "which are computed at run time",
+            _ => {
+                "which are computed at run time. Programs have fixed shapes: export the model with \
+                 constants in their place, or pad to the largest size"
+            }
         };
         self.error(format!("the shape of its output depends on values of {:?}, {why}", value.name))
     }

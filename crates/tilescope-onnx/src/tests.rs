@@ -4,6 +4,7 @@ mod collection;
 mod files;
 mod folding;
 mod hostile;
+mod loops;
 mod shapes;
 mod structure;
 

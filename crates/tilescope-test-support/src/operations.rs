@@ -60,7 +60,7 @@ pub fn node_works(chip: &str, graph: &ModelGraph) -> Vec<OperationWork> {
     let mut context = LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
     let mut lowering = GraphLowering::new(graph, &mut context);
     lowering.plan_ahead();
-    graph.nodes.iter().map(|node| lowering.lower(node).expect("a plan").work).collect()
+    graph.nodes.iter().map(|node| lowering.lower(node).expect("a plan").work.clone()).collect()
 }
 
 /// Cycles of a layer's product and of its bias.

@@ -27,20 +27,29 @@ pub(crate) fn rows(
 ) -> Result<Vec<OpRow>, ReportError> {
     let known = report.operations()?;
     let programs = report.executed_program_nodes()?;
-    let mut rows: BTreeMap<OpRowKey, OpRow> = BTreeMap::new();
+    let mut rows: Vec<OpRow> = Vec::new();
     if layer == OperationLayer::Model {
-        let models = known.iter().enumerate();
-        rows.extend(models.map(|(index, operation)| {
-            (OpRowKey::Operation(index as u32), model_row(index, operation))
-        }));
+        rows.extend(known.iter().enumerate().map(|(index, of)| model_row(index, of)));
     }
+    // Rows of operations have their places already, and precede all others.
+    let mut others: BTreeMap<OpRowKey, OpRow> = BTreeMap::new();
     for (id, program) in programs.iter().filter(|(_, program)| counts(program)) {
         let operation = program.operation.and_then(|of| Some((of, known.get(of.index())?)));
         let Some(key) = key((layer, rest), id, program, operation) else { continue };
-        let row = rows.entry(key).or_insert_with_key(|key| row_of(layer, key, program, operation));
+        let row = match &key {
+            OpRowKey::Operation(index) => rows.get_mut(*index as usize),
+            OpRowKey::Name(_) | OpRowKey::Program(_) => None,
+        };
+        let row = match row {
+            Some(row) => row,
+            None => {
+                others.entry(key).or_insert_with_key(|key| row_of(layer, key, program, operation))
+            }
+        };
         row.programs.push(id);
     }
-    Ok(rows.into_values().collect())
+    rows.extend(others.into_values());
+    Ok(rows)
 }
 
 /// The key of a row, in the order of rows.

@@ -1,5 +1,5 @@
-//! `EmbeddingBag` of PyTorch, which its exporter writes as a call of ATen: rows of a table are looked
-//! up, and those of each bag are reduced to one.
+//! `EmbeddingBag` of PyTorch, which its exporters write as a call of ATen or as a loop over the bags:
+//! rows of a table are looked up, and those of each bag are reduced to one.
 
 use super::{Compose, Composed, NodeComposition, signed};
 use crate::attributes::AttributeValue;
@@ -17,7 +17,7 @@ enum BagMode {
     Max,
 }
 
-fn called(of: &mut NodeComposition) -> Composed {
+pub(super) fn called(of: &mut NodeComposition) -> Composed {
     if of.attributes.text("operator")? != Some("embedding_bag") {
         return Ok(None);
     }

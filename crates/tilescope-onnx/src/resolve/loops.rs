@@ -1,9 +1,10 @@
-//! Unrolls loops whose iterations are known before the program runs: copies of their bodies follow
-//! one another, with the same weights. The user's decisions on branches and iterations are looked
-//! up here, too.
+//! Loops whose iterations are known before the program runs. A loop whose iterations are all alike
+//! becomes a repeat. Others are unrolled: copies of their bodies follow one another, with the same
+//! weights. The user's decisions on branches and iterations are looked up here, too.
 
 use super::attributes::NodeIdentity;
 use super::inline::{graph_attribute, results};
+use super::repeats::RepeatRequest;
 use super::scope::Scope;
 use super::{MAX_INLINED, NodeDraft, Resolver};
 use crate::attributes::{Attribute, AttributeValue, Attributes};
@@ -116,6 +117,30 @@ impl<'f> Resolver<'f> {
         if most == Some(None) && given.is_none() {
             return Err(is_open());
         }
+        let parts = NodeParts::of(node, scope);
+        let starts = condition_holds(self, inputs.get(1).copied().flatten());
+        let trips = given.or(known.filter(|_| starts));
+        if let Some(trips) = trips {
+            if carried.is_empty()
+                && let Some(values) = self.bag_loop((identity, &parts), body, trips, scope)?
+            {
+                *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
+                return self.take_results(node, identity, &values, scope);
+            }
+            let request = RepeatRequest {
+                of: (identity, &parts),
+                body,
+                trips,
+                states: carried,
+                counts: Some(given.is_some()),
+                operands: &[],
+                result_axes: &[],
+            };
+            if let Some(values) = self.repeated(&request, scope)? {
+                *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
+                return self.take_results(node, identity, &values, scope);
+            }
+        }
         let mut shared = Scope::of_branch(scope, body, identity)?;
         self.initializers(&body.initializers, &mut shared)?;
         let mut values = carried.to_vec();
@@ -166,7 +191,6 @@ impl<'f> Resolver<'f> {
             }
             turn += 1;
         }
-        let parts = NodeParts::of(node, scope);
         for stack in &stacks {
             values.push(Some(self.stacked((identity, &parts), stack, 0)?));
         }
@@ -218,10 +242,29 @@ impl<'f> Resolver<'f> {
             operands.push((id, axis, get_listed("scan_input_directions", at)? != 0));
         }
         let trips = trips.unwrap_or(0);
+        let parts = NodeParts::of(node, scope);
+        let results = body.outputs.len() - states;
+        let axes: Result<Vec<i64>, OnnxError> =
+            (0..results).map(|at| get_listed("scan_output_axes", at)).collect();
+        let scanned: Vec<(ValueId, usize)> =
+            operands.iter().map(|(id, axis, _)| (*id, *axis)).collect();
+        // The direction of a scan changes neither the work nor the memory of an iteration.
+        let request = RepeatRequest {
+            of: (identity, &parts),
+            body,
+            trips,
+            states: &inputs[..states],
+            counts: None,
+            operands: &scanned,
+            result_axes: &axes?,
+        };
+        if let Some(values) = self.repeated(&request, scope)? {
+            *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
+            return self.take_results(node, identity, &values, scope);
+        }
         if trips > MAX_INLINED as u64 {
             return Err(identity.error(format!("it has more than {MAX_INLINED} iterations")));
         }
-        let parts = NodeParts::of(node, scope);
         let mut shared = Scope::of_branch(scope, body, identity)?;
         self.initializers(&body.initializers, &mut shared)?;
         let mut values = inputs[..states].to_vec();
@@ -269,12 +312,12 @@ impl<'f> Resolver<'f> {
     }
 
     /// The only element of a value, if known.
-    fn scalar(&self, id: ValueId) -> Option<f64> {
+    pub(super) fn scalar(&self, id: ValueId) -> Option<f64> {
         self.values[id.index()].content.as_ref()?.scalar()
     }
 
     /// Adds the nodes of one iteration. Returns their results.
-    fn turn(
+    pub(super) fn turn(
         &mut self,
         body: &'f GraphProto,
         identity: &NodeIdentity,
@@ -328,7 +371,12 @@ impl NodeParts {
     }
 }
 
-fn from_front(axis: i64, rank: usize) -> Option<usize> {
+/// True if a loop has no condition, or one that is known to hold.
+fn condition_holds(resolver: &Resolver, condition: Option<ValueId>) -> bool {
+    condition.is_none_or(|id| resolver.scalar(id).is_some_and(|value| value != 0.0))
+}
+
+pub(super) fn from_front(axis: i64, rank: usize) -> Option<usize> {
     let signed = i64::try_from(rank).ok()?;
     usize::try_from(if axis < 0 { axis + signed } else { axis }).ok().filter(|axis| *axis < rank)
 }

@@ -1,6 +1,6 @@
 //! Removes everything that no output needs.
 
-use crate::graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
+use crate::graph::{OnnxGraph, OnnxNode, OnnxValue, RepeatPart, ValueId, ValueSource};
 
 /// The graph without nodes, constants and initialisers that no output needs. Inputs stay.
 pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
@@ -49,6 +49,7 @@ pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
         opset: graph.opset,
         folded: graph.folded,
         composed: graph.composed,
+        repeats: graph.repeats,
         metadata: graph.metadata,
     }
 }
@@ -61,14 +62,28 @@ fn needed(graph: &OnnxGraph) -> (Vec<bool>, Vec<bool>) {
     for output in &graph.outputs {
         values[output.index()] = true;
     }
-    // Nodes are in order, so the readers of each come before it in this reverse pass.
-    for (at, node) in graph.nodes.iter().enumerate().rev() {
-        if !node.outputs.iter().flatten().any(|output| values[output.index()]) {
-            continue;
-        }
-        nodes[at] = true;
-        for input in node.inputs.iter().flatten() {
-            values[input.index()] = true;
+    let mut is_found = true;
+    while is_found {
+        is_found = false;
+        // Nodes are in order, so the readers of each come before it in this reverse pass. Only the
+        // update of a state also serves readers that precede it, in the next iteration.
+        for (at, node) in graph.nodes.iter().enumerate().rev() {
+            if nodes[at] {
+                continue;
+            }
+            let state = match node.repeat_part {
+                Some(RepeatPart::Update) => node.inputs.get(1).copied().flatten(),
+                _ => None,
+            };
+            let mut served = node.outputs.iter().copied().flatten().chain(state);
+            if !served.any(|value| values[value.index()]) {
+                continue;
+            }
+            nodes[at] = true;
+            is_found = !graph.repeats.is_empty();
+            for input in node.inputs.iter().flatten() {
+                values[input.index()] = true;
+            }
         }
     }
     (values, nodes)

@@ -71,6 +71,16 @@ impl<'f, 'o> Scope<'f, 'o> {
         Ok(Self { prefix, ..Self::of_branch(outer, graph, identity)? })
     }
 
+    /// The scope of the body of a loop that exists once.
+    pub(super) fn of_body(
+        outer: &'o Scope<'f, 'o>,
+        graph: &'f GraphProto,
+        identity: &NodeIdentity,
+    ) -> Result<Self, OnnxError> {
+        let prefix = format!("{}/", identity.name);
+        Ok(Self { prefix, ..Self::of_branch(outer, graph, identity)? })
+    }
+
     /// The scope of a called function.
     pub(super) fn of_call(
         caller: &Scope<'f, '_>,

@@ -2,11 +2,8 @@
 
 use super::{refusal, resolved};
 use crate::{AttributeValue, DimValues, OnnxError, OnnxFile, OnnxGraph, ValueSource};
-use std::collections::BTreeMap;
 use std::io::Cursor;
-use tilescope_fixtures::onnx_file::{
-    INT64, Message, Node, OnnxFileBuilder, function, graph, weight,
-};
+use tilescope_fixtures::onnx_file::{INT64, Message, Node, OnnxFileBuilder, function, graph};
 use tilescope_fixtures::onnx_text;
 
 /// A function's nodes replace its call, with the attributes of the call.
@@ -50,7 +47,7 @@ fn branches_whose_condition_is_known_are_inlined() {
     }
 }
 
-/// The graph of a model with decisions on its branches and loops.
+/// The graph of a model with decisions on its branches.
 fn decided(model: &OnnxFileBuilder, given: DimValues) -> Result<OnnxGraph, OnnxError> {
     OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&given)
 }
@@ -76,75 +73,6 @@ fn branches_that_depend_on_data_are_chosen_by_the_user() {
     assert!(refusal(&model).contains("set model.branch./cache to then or else"));
     let unknown = decided(&model, given(&["/cache", "cache"], true)).unwrap_err().to_string();
     assert!(unknown.contains("\"cache\"") && unknown.contains("known: /cache"), "{unknown}");
-}
-
-/// Inputs of a body.
-fn names(of: &[&str]) -> Vec<Message> {
-    of.iter().map(|name| Message::default().bytes(1, name)).collect()
-}
-
-/// A layer of a loop: `next = tanh(state . w)`, with weights of the body.
-fn layer() -> Message {
-    let nodes = [
-        Node::new("MatMul", &["state", "w"], &["product"]).named("product"),
-        Node::new("Tanh", &["product"], &["next"]),
-        Node::new("Identity", &["next"], &["seen"]),
-        Node::new("Identity", &["go"], &["goes"]),
-    ];
-    let weights = [weight("w", &[8, 8])];
-    graph(&nodes, &weights, &names(&["turn", "go", "state"]), &["goes", "next", "seen"])
-}
-
-/// Iterations follow one another and share the weights of the body; their results are stacked.
-#[test]
-fn loops_have_their_known_iterations() {
-    let turns = Node::new("Loop", &["most", "go", "x"], &["y", "all"]).graph("body", &layer());
-    let text = |most: &str| {
-        onnx_text::model(&format!("opset 18; x f32:3,8; most {most}; go bool:=1; out y all"))
-            .node(turns.clone().named("loop"))
-    };
-    let graph = resolved(&text("i64:=4")).unwrap();
-    assert_eq!(graph.macs(), 4 * 3 * 8 * 8);
-    assert_eq!(graph.parameter_count(), 64, "one matrix of weights");
-    let dims = |graph: &OnnxGraph, at: usize| graph.value(graph.outputs[at]).dims.clone();
-    assert_eq!((dims(&graph, 0), dims(&graph, 1)), (vec![3, 8], vec![4, 3, 8]));
-    assert_eq!(graph.composed["Loop"], 1);
-    let names: Vec<&str> = graph.nodes.iter().map(|node| node.name.as_str()).collect();
-    assert!(names.contains(&"loop/0/product") && names.contains(&"loop/3/product"), "{names:?}");
-    // The user gives the number of iterations that data determine.
-    let open = text("i64:");
-    assert!(refusal(&open).contains("set model.trips.loop to a number"), "{}", refusal(&open));
-    let trips = BTreeMap::from([("loop".to_owned(), 2)]);
-    let graph = decided(&open, DimValues { trips, ..DimValues::default() }).unwrap();
-    assert_eq!((graph.macs(), dims(&graph, 1)), (2 * 3 * 8 * 8, vec![2, 3, 8]));
-}
-
-/// `Scan` has an iteration for each part of its operand, forwards or backwards.
-#[test]
-fn scans_have_an_iteration_for_each_part() {
-    let body = graph(
-        &[
-            Node::new("Add", &["state", "part"], &["next"]).named("add"),
-            Node::new("Identity", &["next"], &["seen"]),
-        ],
-        &[],
-        &names(&["state", "part"]),
-        &["next", "seen"],
-    );
-    let scan = Node::new("Scan", &["first", "x"], &["last", "all"])
-        .named("scan")
-        .int("num_scan_inputs", 1)
-        .ints("scan_input_directions", &[1])
-        .graph("body", &body);
-    let model = onnx_text::model("opset 18; first f32:8; x f32:6,8; out last all").node(scan);
-    let graph = resolved(&model).unwrap();
-    let dims: Vec<Vec<u64>> =
-        graph.outputs.iter().map(|output| graph.value(*output).dims.clone()).collect();
-    assert_eq!(dims, [vec![8], vec![6, 8]]);
-    let adds = graph.nodes.iter().filter(|node| node.op == "Add").count();
-    let first = graph.nodes.iter().find(|node| node.op == "Gather").expect("a part");
-    let place = graph.value(first.inputs[1].unwrap()).content.as_ref().unwrap().scalar();
-    assert_eq!((adds, place, graph.composed["Scan"]), (6, Some(5.0), 1));
 }
 
 /// Empty keys and values of earlier calls leave no trace.

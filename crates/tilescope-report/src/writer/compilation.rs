@@ -34,13 +34,14 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     variables(rows, compilation, &mut patterns)?;
     variable_uses(rows, compilation)?;
     memory(rows, compilation)?;
+    let mut steps = rows.table("liveness_steps")?;
     for (id, step) in compilation.liveness.iter().enumerate() {
         let program = resolve(step.program.0, compilation.programs.len(), || {
             format!("program of liveness step {id}")
         })?;
         let bytes =
             checked_i64(step.bytes.0, MAX_COUNT, || format!("bytes of liveness step {id}"))?;
-        rows.insert("liveness_steps", params![id as i64, program, bytes])?;
+        steps.insert(params![id as i64, program, bytes])?;
     }
     Ok(())
 }
@@ -227,6 +228,8 @@ fn finite(number: f64, of: &str) -> Result<f64, ReportError> {
 }
 
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    let mut table = rows.table("operations")?;
+    let mut inputs = rows.table("operation_inputs")?;
     for (id, operation) in compilation.operations.iter().enumerate() {
         let ipus = compilation.target.ipus_per_replica as usize;
         let ipu = operation
@@ -239,28 +242,25 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
             .inner_runs
             .map(|runs| checked_i64(runs, MAX_COUNT, || format!("runs of {}", operation.name)))
             .transpose()?;
-        rows.insert(
-            "operations",
-            params![
-                id as i64,
-                operation.name,
-                operation.kind,
-                operation.source,
-                operation.pass.name(),
-                operation.block,
-                ipu,
-                flops,
-                operation.shapes,
-                operation.plan,
-                operation.element_type.map(ArithmeticType::name),
-                inner_runs,
-                operation.cost_basis.map(CostBasis::name),
-            ],
-        )?;
+        table.insert(params![
+            id as i64,
+            operation.name,
+            operation.kind,
+            operation.source,
+            operation.pass.name(),
+            operation.block,
+            ipu,
+            flops,
+            operation.shapes,
+            operation.plan,
+            operation.element_type.map(ArithmeticType::name),
+            inner_runs,
+            operation.cost_basis.map(CostBasis::name),
+        ])?;
         for (position, input) in operation.inputs.iter().enumerate() {
             let input =
                 resolve(input.0, id, || format!("earlier operation read by {}", operation.name))?;
-            rows.insert("operation_inputs", params![id as i64, position as i64, input])?;
+            inputs.insert(params![id as i64, position as i64, input])?;
         }
     }
     Ok(())
@@ -268,6 +268,9 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
 
 fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let CompilationReport { programs, compute_sets, operations, target, .. } = compilation;
+    let mut table = rows.table("programs")?;
+    let mut children = rows.table("program_children")?;
+    let mut outlined = rows.table("outlined_programs")?;
     for (id, program) in programs.iter().enumerate() {
         let describe = |part: &str| format!("{part} of program {id} ({})", program.name);
         let ipu = program
@@ -278,27 +281,24 @@ fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             .map(|cs| resolve(cs.0, compute_sets.len(), || describe("compute set")));
         let operation =
             program.operation.map(|op| resolve(op.0, operations.len(), || describe("operation")));
-        rows.insert(
-            "programs",
-            params![
-                id as i64,
-                program.name,
-                program.kind.name(),
-                ipu.transpose()?,
-                compute_set.transpose()?,
-                operation.transpose()?,
-                program.stream.name(),
-                checked_i64(program.repeats, MAX_COUNT, || describe("repeats"))?,
-            ],
-        )?;
+        table.insert(params![
+            id as i64,
+            program.name,
+            program.kind.name(),
+            ipu.transpose()?,
+            compute_set.transpose()?,
+            operation.transpose()?,
+            program.stream.name(),
+            checked_i64(program.repeats, MAX_COUNT, || describe("repeats"))?,
+        ])?;
         for (position, child) in program.children.iter().enumerate() {
             let child = resolve(child.0, programs.len(), || describe("child"))?;
-            rows.insert("program_children", params![id as i64, position as i64, child])?;
+            children.insert(params![id as i64, position as i64, child])?;
         }
         if let Some(OutlinedCall { body, call }) = program.outlined {
             let body = resolve(body.0, programs.len(), || describe("body"))?;
             let call = resolve(call.0, programs.len(), || describe("call"))?;
-            rows.insert("outlined_programs", params![id as i64, body, call])?;
+            outlined.insert(params![id as i64, body, call])?;
         }
     }
     for (position, root) in compilation.roots.iter().enumerate() {
@@ -439,6 +439,7 @@ fn json_of(numbers: &impl serde::Serialize) -> String {
 fn data_flows(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let CompilationReport { data_flows: DataFlows { buffers, accesses }, programs, .. } =
         compilation;
+    let mut table = rows.table("data_buffers")?;
     for (id, buffer) in buffers.iter().enumerate() {
         let ipus = compilation.target.ipus_per_replica as usize;
         let ipu = resolve(buffer.ipu.0, ipus, || format!("IPU of {}", buffer.name))?;
@@ -448,14 +449,15 @@ fn data_flows(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
         let persistent = buffer.persistent;
         let filled = buffer.filled;
         let row = params![id as i64, buffer.name, place, ipu, entries, persistent, filled];
-        rows.insert("data_buffers", row)?;
+        table.insert(row)?;
     }
+    let mut table = rows.table("data_accesses")?;
     for (id, access) in accesses.iter().enumerate() {
         let describe = |part: &str| format!("{part} of data access {id}");
         let program = resolve(access.program.0, programs.len(), || describe("program"))?;
         let buffer = resolve(access.buffer.0, buffers.len(), || describe("buffer"))?;
         let row = params![id as i64, access.flow.0, program, buffer, access.kind.name()];
-        rows.insert("data_accesses", row)?;
+        table.insert(row)?;
     }
     Ok(())
 }
@@ -517,10 +519,11 @@ fn control_code(
 }
 
 fn variable_uses(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    let mut table = rows.table("variable_uses")?;
     for (id, VariableUse { variable, steps }) in compilation.variable_uses.iter().enumerate() {
         let variable =
             resolve(variable.0, compilation.variables.len(), || format!("variable of use {id}"))?;
-        rows.insert("variable_uses", params![id as i64, variable, steps.start, steps.end])?;
+        table.insert(params![id as i64, variable, steps.start, steps.end])?;
     }
     Ok(())
 }
@@ -551,6 +554,7 @@ fn variables(
     }
     let mut strings = StringTableWriter::default();
     let mut addresses = AddressWriter::default();
+    let mut table = rows.table("vars")?;
     for (id, variable) in compilation.variables.iter().enumerate() {
         let describe = |part: &str| format!("{part} of variable {}", variable.name);
         let name = strings.id(rows, &variable.name)?;
@@ -568,21 +572,18 @@ fn variables(
             || describe("part"),
         )?;
         let base = place.base_tile.unwrap_or(TileId(0));
-        rows.insert(
-            "vars",
-            params![
-                id as i64,
-                name,
-                variable.category as i64,
-                operation,
-                shape,
-                live.map(|steps| steps.start),
-                live.map(|steps| steps.end),
-                place.base_tile,
-                place.pattern,
-                addresses.id(rows, variable, base)?,
-            ],
-        )?;
+        table.insert(params![
+            id as i64,
+            name,
+            variable.category as i64,
+            operation,
+            shape,
+            live.map(|steps| steps.start),
+            live.map(|steps| steps.end),
+            place.base_tile,
+            place.pattern,
+            addresses.id(rows, variable, base)?,
+        ])?;
     }
     Ok(())
 }

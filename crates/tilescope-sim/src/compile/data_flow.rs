@@ -133,7 +133,10 @@ impl<'a> DataFlowRecorder<'a> {
         let keys = |tensor: &TensorId| {
             plan.tensors.buffers(*tensor, stage, ipu, pass).map(BufferKey::Tensor)
         };
-        let read: Vec<BufferKey> = node.inputs.iter().flat_map(keys).collect();
+        let overwritten = node.operator.overwritten_operand();
+        let inputs = node.inputs.iter().enumerate();
+        let inputs = inputs.filter(|(place, _)| Some(*place) != overwritten);
+        let read: Vec<BufferKey> = inputs.flat_map(|(_, input)| keys(input)).collect();
         let mut written: Vec<BufferKey> = node.outputs.iter().flat_map(keys).collect();
         if node.outputs.is_empty() {
             // A node without results changes persistent tensors.

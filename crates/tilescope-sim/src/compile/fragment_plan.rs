@@ -32,11 +32,18 @@ pub(super) struct FragmentPlan {
     pub nodes: Vec<NodePlan>,
 }
 
-/// A node of a fragment, with the copies before and after it.
+/// A node of a fragment.
 pub(super) struct NodePlan {
     pub id: GraphNodeId,
     /// True if the backward pass recomputes this forward node.
     pub again: bool,
+    /// The copies around the node. `None` if there are none, as for most nodes.
+    copies: Option<Box<NodeCopies>>,
+}
+
+/// The copies before and after a node.
+#[derive(PartialEq)]
+pub(super) struct NodeCopies {
     /// Weights that are loaded for the node.
     pub loads: Vec<TensorId>,
     /// Activations that are restored for the node.
@@ -49,6 +56,23 @@ pub(super) struct NodePlan {
     pub given_up: Vec<TensorBuffer>,
     /// Accumulators that no later node adds to.
     pub stores: Vec<TensorId>,
+}
+
+/// No copies around a node.
+static NO_COPIES: NodeCopies = NodeCopies {
+    loads: Vec::new(),
+    restores: Vec::new(),
+    gathers: Vec::new(),
+    accumulators: Vec::new(),
+    given_up: Vec::new(),
+    stores: Vec::new(),
+};
+
+impl NodePlan {
+    /// The copies before and after the node.
+    pub(super) fn copies(&self) -> &NodeCopies {
+        self.copies.as_deref().unwrap_or(&NO_COPIES)
+    }
 }
 
 impl FragmentPlan {
@@ -121,16 +145,16 @@ impl FragmentPlan {
             let sums = off_chip_accumulators(plan, node);
             // The first node that needs a tensor loads it. Later nodes find it on the chip.
             let wanted = sums.iter().copied().filter(|tensor| accumulators.remove(tensor));
-            nodes.push(NodePlan {
-                id,
-                again,
+            let copies = NodeCopies {
                 loads: owners.iter().copied().filter(|owner| weights.remove(owner)).collect(),
                 restores: owners.into_iter().filter(|owner| activations.remove(owner)).collect(),
                 accumulators: wanted.collect(),
                 stores: sums.into_iter().filter(|of| last_sums[of] == position).collect(),
                 given_up: given_up.remove(&position).unwrap_or_default(),
                 gathers: read.into_iter().filter(|buffer| missing.remove(buffer)).collect(),
-            });
+            };
+            let copies = if copies == NO_COPIES { None } else { Some(Box::new(copies)) };
+            nodes.push(NodePlan { id, again, copies });
         }
         Self { stage, pass, loads, state_loads, restores, nodes }
     }

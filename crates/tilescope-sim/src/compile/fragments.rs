@@ -132,9 +132,7 @@ impl ProgramBuilder<'_> {
         items.extend(self.remote_tensor_copies(&direct, ipu, true));
         let fetched = self.fetch_by_io_tiles(&on_io, ipu);
         items.extend(fetched.iter().map(|fetch| fetch.stream.clone()));
-        for node in nodes {
-            items.extend(self.node_and_copies(node, (stage, pass), ipu));
-        }
+        items.extend(self.nodes_and_copies(nodes, (stage, pass), ipu));
         items.extend(self.take_over_from_io_tiles(&fetched, ipu));
         if pass == TrainingPass::Update {
             items.extend(self.updates(stage, ipu));
@@ -145,37 +143,65 @@ impl ProgramBuilder<'_> {
         StageFragment { stage, pass, ipu, remote_loads, io_loads, items }
     }
 
-    /// Adds a node with the loads before it and the stores after it.
-    fn node_and_copies(
+    /// Adds nodes in order, with loads before them and stores after them. The nodes of a repeat
+    /// become a loop, with all loads before it.
+    fn nodes_and_copies(
         &mut self,
-        node: &NodePlan,
+        nodes: &[NodePlan],
         (stage, pass): (usize, TrainingPass),
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let plan = self.plan;
-        let mut items = self.remote_tensor_copies(&node.loads, ipu, true);
-        items.extend(self.restore(&node.restores, stage));
-        for whole in &node.gathers {
-            items.extend(self.gather_weights(*whole, pass));
+        let mut items = Vec::new();
+        for (repeat, together) in self.split_by_repeat(nodes, None) {
+            for node in together {
+                let copies = node.copies();
+                items.extend(self.remote_tensor_copies(&copies.loads, ipu, true));
+                items.extend(self.restore(&copies.restores, stage));
+                for whole in &copies.gathers {
+                    items.extend(self.gather_weights(*whole, pass));
+                }
+            }
+            let done = match repeat {
+                None => {
+                    self.bind_persistent_operands(&together[0], ipu);
+                    let sums = &together[0].copies().accumulators;
+                    items.extend(self.remote_tensor_copies(sums, ipu, true));
+                    self.node(&together[0], stage, ipu, &[])
+                }
+                Some(repeat) => self.repeat(repeat, together, (stage, pass), ipu),
+            };
+            for node in together {
+                let given_up: Vec<BufferKey> =
+                    node.copies().given_up.iter().copied().map(BufferKey::Tensor).collect();
+                self.flows.note_free(&done, &given_up);
+            }
+            items.extend(done);
+            for node in together {
+                items.extend(self.remote_tensor_copies(&node.copies().stores, ipu, false));
+            }
         }
-        let of_graph = &plan.graph.nodes[node.id.0];
-        let mut operands = of_graph.inputs.iter().chain(&of_graph.outputs);
-        // PopART binds persistent tensors to a call just before it (`JustInTime`).
-        if operands.any(|tensor| plan.role(*tensor).is_persistent()) {
-            self.tables.bind_arguments(ipu);
-        }
-        items.extend(self.remote_tensor_copies(&node.accumulators, ipu, true));
-        let done = self.node(node, stage, ipu);
-        let given_up: Vec<BufferKey> =
-            node.given_up.iter().copied().map(BufferKey::Tensor).collect();
-        self.flows.note_free(&done, &given_up);
-        items.extend(done);
-        items.extend(self.remote_tensor_copies(&node.stores, ipu, false));
         items
     }
 
-    /// Adds the steps of one node and records the tensors that they keep alive.
-    fn node(&mut self, planned: &NodePlan, stage: usize, ipu: IpuId) -> Vec<FragmentItem> {
+    /// PopART binds persistent tensors to a call just before it (`JustInTime`).
+    pub(super) fn bind_persistent_operands(&mut self, node: &NodePlan, ipu: IpuId) {
+        let plan = self.plan;
+        let of_graph = &plan.graph.nodes[node.id.0];
+        let mut operands = of_graph.inputs.iter().chain(&of_graph.outputs);
+        if operands.any(|tensor| plan.role(*tensor).is_persistent()) {
+            self.tables.bind_arguments(ipu);
+        }
+    }
+
+    /// Adds the steps of one node, in loops with these numbers of iterations from the inside, and
+    /// records the tensors that they keep alive.
+    pub(super) fn node(
+        &mut self,
+        planned: &NodePlan,
+        stage: usize,
+        ipu: IpuId,
+        loops: &[u64],
+    ) -> Vec<FragmentItem> {
         let plan = self.plan;
         let node = &plan.graph.nodes[planned.id.0];
         let lowered = &plan.lowered_nodes[planned.id.0];
@@ -190,6 +216,8 @@ impl ProgramBuilder<'_> {
         let (scatter, share) = self.scatter_gradient(node, operation, ipu).unzip();
         let mut items: Vec<FragmentItem> = scatter.unwrap_or_default();
         let work = share.as_ref().unwrap_or(&lowered.work);
+        let looped = self.work_of_node(node, work, (stage, ipu), loops);
+        let work = looped.as_ref().unwrap_or(work);
         let mut emitted = self.tables.work(Some(operation), &name, ipu, work);
         items.append(&mut emitted.items);
         items.extend(self.shard_collective(node, operation, ipu));

@@ -19,6 +19,7 @@ mod program_plan;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
+mod repeats;
 mod replica_rings;
 mod replicated_sharding;
 mod report_notes;
@@ -210,7 +211,7 @@ pub(crate) struct LoweredProgram<'a> {
     pub source: &'a ProgramSource<'a>,
     context: LoweringContext<'a>,
     /// The lowered operation of each node of the graph.
-    nodes: Vec<LoweredOperation>,
+    nodes: Vec<Arc<LoweredOperation>>,
 }
 
 /// The parts of a program that are needed.
@@ -233,7 +234,7 @@ impl LoweredProgram<'_> {
         for (node, lowered) in graph.nodes.iter().zip(&self.nodes) {
             // An update runs once for all accumulated micro-batches.
             if node.pass != TrainingPass::Update {
-                costs[node.block.0] += lowered.work.cycles(chip);
+                costs[node.block.0] += graph.runs(node) * lowered.work.cycles(chip);
             }
         }
         costs
@@ -473,7 +474,7 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles
     let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
-            costs[node.block.0] += lowered.work.cycles(&spec.target.chip);
+            costs[node.block.0] += graph.runs(node) * lowered.work.cycles(&spec.target.chip);
         }
     }
     costs

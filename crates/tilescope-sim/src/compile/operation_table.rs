@@ -97,7 +97,7 @@ impl<'a> OperationTable<'a> {
             pass,
             block: program.graph.blocks.get(node.block.0).cloned(),
             ipu: Some(ipu),
-            flops: program.graph.node_flops(node),
+            flops: program.graph.node_flops(node).saturating_mul(program.graph.runs(node)),
             element_type: self.element_type(node),
             inner_runs: None,
             cost_basis: own_basis(kind, program.graph.node_extent(node)),

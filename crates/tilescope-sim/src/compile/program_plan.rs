@@ -12,6 +12,7 @@ use crate::schedule::{ExecutionSchedule, StagePlacement};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
 use crate::specification::{ExecutionStrategy, Spec, TensorLocation};
 use crate::targets::SystemCosts;
+use std::sync::Arc;
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{Bytes, Elements, IpuId, TileRuns};
 
@@ -22,7 +23,7 @@ pub(super) struct ProgramPlan<'a> {
     /// The layouts of the tensors of the graph.
     pub lowering: &'a LoweringContext<'a>,
     /// The lowered operation of each node of the graph.
-    pub lowered_nodes: &'a [LoweredOperation],
+    pub lowered_nodes: &'a [Arc<LoweredOperation>],
     pub placement: StagePlacement,
     pub schedule: ExecutionSchedule,
     /// The tensors that are sharded over replicas.
@@ -37,7 +38,7 @@ impl<'a> ProgramPlan<'a> {
         spec: &'a Spec,
         graph: &'a ModelGraph,
         lowering: &'a LoweringContext<'a>,
-        lowered_nodes: &'a [LoweredOperation],
+        lowered_nodes: &'a [Arc<LoweredOperation>],
         placement: StagePlacement,
     ) -> Self {
         let options = &spec.options;

@@ -3,7 +3,7 @@
 use crate::graph::{
     GraphNode, GraphNodeId, MemoryOwners, ModelGraph, NodeRecomputation, OutputLocation,
 };
-use crate::operators::LoweringContext;
+use crate::operators::{LoweringContext, OutputAlias};
 use crate::poplar::work::MemoryConstraint;
 use crate::schedule::{StageCopyTiming, StagePlacement};
 use crate::shape::{BlockId, TensorId, TensorRole};
@@ -492,7 +492,8 @@ fn memory_owners(
                 graph.tensor(*output).ty == graph.tensor(*input).ty
                     && lowering.layout_number(*output) == lowering.layout_number(*input)
             });
-            if here && alone[input.0] && fit {
+            let is_free = alone[input.0] || matches!(alias, OutputAlias::ViewIfAlike(_));
+            if here && is_free && fit {
                 for output in outputs {
                     owners.share(*output, &[*input]);
                     alone[output.0] &= alone[input.0];
@@ -565,6 +566,13 @@ impl BufferLifetimes {
             }
             _ => life.uses.push(steps),
         }
+    }
+
+    /// Extends a lifetime of `tensor_buffer` to cover `steps`, which need not use it.
+    pub(crate) fn keep_during(&mut self, tensor_buffer: TensorBuffer, steps: Range<u32>) {
+        let life = self.life_at(tensor_buffer, &steps);
+        let start = steps.start.max(life.loaded.unwrap_or(0));
+        life.span = life.span.start.min(start)..life.span.end.max(steps.end);
     }
 
     /// Makes `tensor_buffer`, which no program loads, live at every step.

@@ -27,7 +27,9 @@ impl ModelGraph {
     pub(crate) fn serialize_batch(&self, factor: u64) -> Result<ModelGraph, GraphError> {
         debug_assert!(factor > 0, "there is something to work on");
         let mut builder = GraphBuilder::new();
-        self.blocks.iter().for_each(|block| builder.block(block));
+        for block in &self.blocks {
+            builder.block(block);
+        }
         builder.stages(self.stages.clone());
         let made: BTreeSet<TensorId> =
             self.nodes.iter().flat_map(|node| node.outputs.iter().copied()).collect();

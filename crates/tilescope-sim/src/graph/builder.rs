@@ -1,6 +1,9 @@
 //! Builder of graphs, in which models are defined.
 
-use super::{AnnotatedStage, GraphNode, GraphProblem, InputSettings, ModelGraph, NodeOptions};
+use super::{
+    AnnotatedStage, GraphNode, GraphProblem, GraphRepeat, InputSettings, ModelGraph, NodeOptions,
+    RepeatId,
+};
 use crate::operators::{GraphError, OperationSink, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +23,7 @@ pub struct GraphBuilder {
     source: Option<Arc<str>>,
     compute_batch: usize,
     options: NodeOptions,
+    repeat: Option<RepeatId>,
 }
 
 impl Default for GraphBuilder {
@@ -41,6 +45,7 @@ impl GraphBuilder {
             row_shards: 1,
             copied_weights: BTreeSet::new(),
             input_settings: BTreeMap::new(),
+            repeats: Vec::new(),
             imported: None,
             notes: Vec::new(),
         };
@@ -54,11 +59,12 @@ impl GraphBuilder {
 
     fn on(graph: ModelGraph, pass: TrainingPass) -> Self {
         let options = NodeOptions::default();
-        Self { graph, pass, block: BlockId(0), source: None, compute_batch: 0, options }
+        let block = BlockId(0);
+        Self { graph, pass, block, source: None, compute_batch: 0, options, repeat: None }
     }
 
     /// Assigns the nodes and tensors that follow to the block with this name.
-    pub fn block(&mut self, name: &str) {
+    pub fn block(&mut self, name: &str) -> BlockId {
         self.block = match self.graph.blocks.iter().position(|block| block == name) {
             Some(known) => BlockId(known),
             None => {
@@ -66,6 +72,12 @@ impl GraphBuilder {
                 BlockId(self.graph.blocks.len() - 1)
             }
         };
+        self.block
+    }
+
+    /// Assigns the nodes and tensors that follow to a known block.
+    pub(crate) fn set_block(&mut self, block: BlockId) {
+        self.block = block;
     }
 
     /// Assigns the nodes and tensors that follow to this pass and block.
@@ -99,6 +111,49 @@ impl GraphBuilder {
     pub(crate) fn set_origin(&mut self, source: Option<Arc<str>>, options: NodeOptions) {
         self.source = source;
         self.options = options;
+    }
+
+    /// Adds the repeats that nodes can be in.
+    pub(crate) fn set_repeats(&mut self, repeats: Vec<GraphRepeat>) {
+        self.graph.repeats = repeats;
+    }
+
+    /// Assigns the nodes that follow to a repeat. Returns the previous one.
+    pub(crate) fn set_repeat(&mut self, repeat: Option<RepeatId>) -> Option<RepeatId> {
+        std::mem::replace(&mut self.repeat, repeat)
+    }
+
+    /// Moves nodes that are in no repeat out of the ranges of those that are.
+    pub(crate) fn move_out_of_repeats(&mut self) {
+        let graph = &self.graph;
+        if graph.repeats.is_empty() {
+            return;
+        }
+        let outermost: Vec<Option<RepeatId>> =
+            graph.nodes.iter().map(|node| graph.repeats_around(node.repeat).last()).collect();
+        let mut last: Vec<usize> = vec![0; graph.repeats.len()];
+        for (at, repeat) in outermost.iter().enumerate() {
+            if let Some(repeat) = repeat {
+                last[repeat.0] = at;
+            }
+        }
+        let mut nodes = Vec::with_capacity(graph.nodes.len());
+        // The nodes of the repeat that is not yet complete.
+        let mut body = Vec::new();
+        let mut until = 0;
+        for (at, node) in std::mem::take(&mut self.graph.nodes).into_iter().enumerate() {
+            match outermost[at] {
+                None => nodes.push(node),
+                Some(repeat) => {
+                    until = last[repeat.0];
+                    body.push(node);
+                }
+            }
+            if at >= until {
+                nodes.append(&mut body);
+            }
+        }
+        self.graph.nodes = nodes;
     }
 
     /// Sets the part of the micro-batch that the nodes that follow work on.
@@ -216,6 +271,7 @@ impl OperationSink for GraphBuilder {
             source: self.source.clone(),
             compute_batch: self.compute_batch,
             options: self.options,
+            repeat: self.repeat,
         });
         Ok(outputs)
     }

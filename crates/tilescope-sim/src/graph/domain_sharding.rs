@@ -69,6 +69,10 @@ impl ModelGraph {
     /// Returns true if an operation reads an input by windows of rows and the input has enough rows
     /// for `shards` IPUs.
     pub(crate) fn has_rows_for(&self, shards: u32) -> bool {
+        // The IPUs would exchange rows in every iteration.
+        if !self.repeats.is_empty() {
+            return false;
+        }
         self.tensors.iter().zip(self.field_axes()).any(|(tensor, axis)| {
             let rows = axis.and_then(|axis| tensor.ty.shape.get(axis));
             tensor.role == TensorRole::Input && rows.is_some_and(|rows| *rows >= u64::from(shards))

@@ -48,6 +48,22 @@ pub struct GraphNode {
     pub compute_batch: usize,
     /// Options that the model sets for this node alone.
     pub options: NodeOptions,
+    /// The innermost repeat whose body it is in.
+    pub repeat: Option<RepeatId>,
+}
+
+/// Index of a repeat in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RepeatId(pub usize);
+
+/// A loop of the model whose body exists once. Its nodes follow one another and are in one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphRepeat {
+    pub name: String,
+    /// Number of iterations.
+    pub trips: u64,
+    /// The repeat that it is a part of.
+    pub outer: Option<RepeatId>,
 }
 
 impl GraphNode {
@@ -113,6 +129,8 @@ pub struct ModelGraph {
     pub copied_weights: BTreeSet<TensorId>,
     /// Transfer settings of the inputs for which the model specifies them.
     pub input_settings: BTreeMap<TensorId, InputSettings>,
+    /// Loops whose bodies exist once.
+    pub repeats: Vec<GraphRepeat>,
     /// The file that the model was imported from, if any.
     pub imported: Option<Arc<ImportedModel>>,
     /// Notes for readers of a report on how the model was built.
@@ -124,9 +142,21 @@ impl ModelGraph {
     /// it may be overwritten.
     pub(crate) fn read_once(&self) -> Vec<bool> {
         let mut readers = vec![0; self.tensors.len()];
-        let read = self.nodes.iter().flat_map(|node| &node.inputs).chain(&self.outputs);
-        for tensor in read {
+        for tensor in &self.outputs {
             readers[tensor.0] += 1;
+        }
+        let rewritten = self.rewritten();
+        for node in &self.nodes {
+            let overwritten = node.operator.overwritten_operand();
+            for (place, tensor) in node.inputs.iter().enumerate() {
+                if Some(place) == overwritten {
+                    continue;
+                }
+                // Every iteration reads a tensor that none of them writes.
+                let is_read_again = node.repeat.is_some()
+                    && self.repeats_around(rewritten[tensor.0]).all(|of| Some(of) != node.repeat);
+                readers[tensor.0] += if is_read_again { 2 } else { 1 };
+            }
         }
         let tensors = self.tensors.iter().zip(readers);
         let mut once: Vec<bool> = tensors
@@ -142,6 +172,44 @@ impl ModelGraph {
             }
         }
         once
+    }
+
+    /// For each tensor, the innermost repeat in which every iteration writes it.
+    fn rewritten(&self) -> Vec<Option<RepeatId>> {
+        let mut rewritten = vec![None; self.tensors.len()];
+        for node in self.nodes.iter().filter(|node| node.repeat.is_some()) {
+            let overwritten = node.operator.overwritten_operand().map(|place| node.inputs[place]);
+            for tensor in node.outputs.iter().copied().chain(overwritten) {
+                rewritten[tensor.0] = node.repeat;
+            }
+        }
+        rewritten
+    }
+
+    /// The number of times that a node runs for each micro-batch.
+    pub(crate) fn runs(&self, node: &GraphNode) -> u64 {
+        let mut runs = 1_u64;
+        for repeat in self.repeats_around(node.repeat) {
+            runs = runs.saturating_mul(self.repeats[repeat.0].trips);
+        }
+        runs
+    }
+
+    /// A repeat and those around it, from the inside.
+    pub(crate) fn repeats_around(
+        &self,
+        innermost: Option<RepeatId>,
+    ) -> impl Iterator<Item = RepeatId> + '_ {
+        std::iter::successors(innermost, |repeat| self.repeats[repeat.0].outer)
+    }
+
+    /// The repeat directly inside `outer` that a node is in.
+    pub(crate) fn repeat_inside(
+        &self,
+        outer: Option<RepeatId>,
+        node: &GraphNode,
+    ) -> Option<RepeatId> {
+        self.repeats_around(node.repeat).find(|repeat| self.repeats[repeat.0].outer == outer)
     }
 
     /// For each tensor, true if it is a weight or a view of one.

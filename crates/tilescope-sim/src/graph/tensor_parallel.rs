@@ -28,7 +28,7 @@ impl ModelGraph {
     /// Returns true if a node is a linear layer whose columns can be distributed evenly.
     pub(crate) fn can_be_split(&self, node: &GraphNode, parts: u64) -> bool {
         let [_, weights] = node.inputs[..] else { return false };
-        if !node.operator.is_linear_layer() {
+        if !node.operator.is_linear_layer() || node.repeat.is_some() {
             return false;
         }
         let tensor = self.tensor(weights);
@@ -90,5 +90,6 @@ fn edge_node(
         source: layer.source.clone(),
         compute_batch: layer.compute_batch,
         options: layer.options,
+        repeat: layer.repeat,
     }
 }

@@ -33,11 +33,16 @@ pub(super) fn created_layouts(
     context: &LoweringContext,
     created: impl Fn(usize) -> Vec<Option<TensorLayout>>,
 ) -> Vec<(TensorId, TensorLayout)> {
-    let is_source = |tensor: TensorId| {
-        let role = graph.tensor(tensor).role;
-        matches!(role, TensorRole::Input | TensorRole::Resident | TensorRole::Parameter)
-            && context.layout(tensor).is_none()
-    };
+    let mut is_created: Vec<bool> = Vec::with_capacity(graph.tensors.len());
+    for tensor in &graph.tensors {
+        let role = tensor.role;
+        is_created
+            .push(matches!(role, TensorRole::Input | TensorRole::Resident | TensorRole::Parameter));
+    }
+    for node in graph.nodes.iter().filter(|node| node.operator.readers_create_result()) {
+        is_created[node.outputs[0].0] = true;
+    }
+    let is_source = |tensor: TensorId| is_created[tensor.0] && context.layout(tensor).is_none();
     let reached = reached_views(graph, is_source);
     let mut wanted: Vec<Option<CreatedLayout>> = vec![None; graph.tensors.len()];
     // Readers of a result follow its operation, so in reverse order the preferred layout of a

@@ -4,6 +4,7 @@ mod creation;
 #[cfg(test)]
 mod layout_laws;
 pub(crate) mod op_benchmark;
+mod repeat_states;
 
 use crate::graph::{GraphNode, ModelGraph};
 use crate::operators::{
@@ -14,6 +15,7 @@ use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::TensorInfo;
 use rayon::prelude::*;
 use std::collections::HashMap;
+use std::sync::Arc;
 use tilescope_report::units::Cycles;
 
 /// Lowers the operations of one graph, one after the other.
@@ -85,7 +87,7 @@ impl LoweringCacheKey {
 
 /// Result of lowering an operation, with the numbers of its operands' layouts at that time.
 struct LoweringCacheEntry {
-    lowered: LoweredOperation,
+    lowered: Arc<LoweredOperation>,
     layouts: Vec<Option<usize>>,
 }
 
@@ -148,6 +150,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
         for (tensor, layout) in created {
             self.context.set_layout(tensor, layout);
         }
+        repeat_states::lay_out_states(graph, self.context);
     }
 
     /// Returns the products and convolutions that are expected to take more than [`WORTH_PADDING`]
@@ -171,7 +174,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
     /// # Errors
     ///
     /// Fails if no plan exists.
-    pub fn lower(&mut self, node: &GraphNode) -> Result<LoweredOperation, LoweringError> {
+    pub fn lower(&mut self, node: &GraphNode) -> Result<Arc<LoweredOperation>, LoweringError> {
         let operands = node.operands();
         let key = LoweringCacheKey::new(node, self.context);
         if let Some(known) = self.lowered.get(&key) {
@@ -180,11 +183,11 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
             for (tensor, layout) in operands.all().zip(&known.layouts) {
                 self.context.lay_out_as(tensor, *layout);
             }
-            return Ok(known.lowered.clone());
+            return Ok(Arc::clone(&known.lowered));
         }
-        let lowered = node.operator.lower(self.context, &operands)?;
+        let lowered = Arc::new(node.operator.lower(self.context, &operands)?);
         let layouts = operands.all().map(|tensor| self.context.layout_number(tensor)).collect();
-        self.lowered.insert(key, LoweringCacheEntry { lowered: lowered.clone(), layouts });
+        self.lowered.insert(key, LoweringCacheEntry { lowered: Arc::clone(&lowered), layouts });
         Ok(lowered)
     }
 }

@@ -90,12 +90,13 @@ impl OpBenchmarkProgram {
         let mut uses = OpBenchmarkLiveness::new(graph);
         let mut works = Vec::new();
         for (index, node) in graph.nodes.iter().enumerate() {
-            let LoweredOperation { work, liveness: lives, .. } = lowering.lower(node)?;
+            let lowered = lowering.lower(node)?;
+            let LoweredOperation { work, liveness: lives, .. } = &*lowered;
             if idle.contains(&GraphNodeId(index)) {
-                uses.idle(node, &lives);
+                uses.idle(node, lives);
             } else {
-                uses.add(node, &lives, work.phases().len());
-                works.push(work);
+                uses.add(node, lives, work.phases().len());
+                works.push(work.clone());
             }
         }
         let tiles = context.tiles;

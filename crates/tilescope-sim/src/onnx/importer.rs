@@ -4,12 +4,14 @@ use super::build;
 use super::fuse::NodeOrigin;
 use super::node_import::NodeImport;
 use super::{ImportSettings, blocks, loss};
-use crate::graph::{GraphBuilder, GraphError, ImportProblem, ModelGraph, NodeOptions};
-use crate::shape::{TensorId, TensorInfo, TensorRole};
+use crate::graph::{
+    GraphBuilder, GraphError, GraphRepeat, ImportProblem, ModelGraph, NodeOptions, RepeatId,
+};
+use crate::shape::{BlockId, TensorId, TensorInfo, TensorRole};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use tilescope_onnx::{OnnxGraph, OnnxValue, ValueId};
+use tilescope_onnx::{OnnxGraph, OnnxRepeat, OnnxValue, ValueId};
 use tilescope_report::UnknownOperator;
 
 /// The largest number of node names that are listed for an operator.
@@ -137,18 +139,25 @@ impl<'a> Importer<'a> {
     pub(super) fn build_nodes(&mut self, origins: &[NodeOrigin]) -> Result<(), GraphError> {
         let blocks = blocks::of_nodes(self.file, self.settings.options.blocks)?;
         self.graph.stages(blocks.stages);
-        for name in &blocks.names {
-            self.graph.block(name);
+        let mut repeats = Vec::with_capacity(self.file.repeats.len());
+        for OnnxRepeat { name, trips, outer } in &self.file.repeats {
+            let outer = outer.map(|outer| RepeatId(outer.index()));
+            repeats.push(GraphRepeat { name: name.clone(), trips: *trips, outer });
         }
+        self.graph.set_repeats(repeats);
+        let known: Vec<BlockId> = blocks.names.iter().map(|name| self.graph.block(name)).collect();
         let file = self.file;
         for ((node, origin), block) in file.nodes.iter().zip(origins).zip(&blocks.of_node) {
-            self.graph.block(&blocks.names[*block]);
+            self.graph.set_block(known[*block]);
             self.graph.set_origin(Some(Arc::clone(&origin.source)), origin.options);
+            self.graph.set_repeat(node.repeat.map(|repeat| RepeatId(repeat.index())));
             let build = build::find(node)
                 .map_or(build::build_unknown as build::Build, |builder| builder.build);
             build(&mut NodeImport { importer: self, node })?;
         }
         self.graph.set_origin(None, NodeOptions::default());
+        self.graph.set_repeat(None);
+        self.graph.move_out_of_repeats();
         Ok(())
     }
 

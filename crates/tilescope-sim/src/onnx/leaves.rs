@@ -57,7 +57,11 @@ impl Importer<'_> {
             stored
         } else {
             let name = self.unique(&format!("{name}/cast"));
-            self.graph.apply(&name, CastOp { to: wanted }, &[stored])?
+            // Readers outside the repeat that is being built may need it as well.
+            let repeat = self.graph.set_repeat(None);
+            let made = self.graph.apply(&name, CastOp { to: wanted }, &[stored]);
+            self.graph.set_repeat(repeat);
+            made?
         };
         self.tensors[id.index()] = Some(tensor);
         Ok(tensor)

@@ -26,8 +26,8 @@ pub use blocks::{AnnotatedStages, AnnotationKind};
 pub use build::{OpState, op_state};
 pub use options::is_import_key;
 pub(crate) use options::{
-    BRANCH_PREFIX, BlockChoice, DIM_PREFIX, FuseChoice, ImportOptions, LossChoice, TRIPS_PREFIX,
-    is_of_file,
+    BRANCH_PREFIX, BlockChoice, DIM_PREFIX, FuseChoice, ImportOptions, LoopChoice, LossChoice,
+    TRIPS_PREFIX, is_of_file,
 };
 pub use refusals::refused_nodes;
 

@@ -35,6 +35,16 @@ spec_words! {
 }
 
 spec_words! {
+    /// The treatment of loops of a file.
+    pub enum LoopChoice {
+        /// A loop whose iterations are alike is a repeat, with one copy of its body.
+        Repeat = "repeat",
+        /// The nodes of each iteration follow those of the one before.
+        Unroll = "unroll",
+    }
+}
+
+spec_words! {
     /// The source of the blocks of an imported model.
     pub enum BlockChoice {
         /// Annotated stages if there are any, otherwise modules, otherwise nodes.
@@ -94,6 +104,11 @@ spec_table! {
         /// NonMaxSuppression, Compress, Unique); 0 rejects such operators
         max_results: u64 = 0 => {
             shows_in: "Operations: shapes after such an operator",
+        }
+        /// Treatment of Loop and Scan nodes: repeat keeps one copy of a body whose iterations are
+        /// alike, unroll gives every iteration operations of its own. A trained model always unrolls
+        loops: LoopChoice = LoopChoice::Repeat => {
+            shows_in: "Operations; Program tree: Repeat",
         }
         /// Source of the blocks that are assigned to stages
         blocks: BlockChoice = BlockChoice::Auto => {

@@ -25,6 +25,7 @@ fn options(fuse: FuseChoice) -> ImportOptions {
         fuse,
         allow_unknown: false,
         max_results: 0,
+        loops: LoopChoice::Repeat,
         blocks: options::BlockChoice::Auto,
     }
 }

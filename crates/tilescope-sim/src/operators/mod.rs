@@ -37,6 +37,7 @@ mod pool;
 mod random;
 mod reduce;
 mod repeat;
+mod repeat_parts;
 mod reshape;
 mod rnn;
 mod rows;
@@ -94,6 +95,7 @@ pub use pool::{PoolOp, PoolWindow};
 pub use random::{RandomDistribution, RandomOp};
 pub use reduce::ReduceOp;
 pub(crate) use repeat::RepeatOp;
+pub use repeat_parts::RepeatPartOp;
 pub use reshape::ReshapeOp;
 pub use rnn::RnnOp;
 pub use rows::{FieldEdges, RowWindow};
@@ -220,6 +222,11 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
         false
     }
 
+    /// True if the readers of its result create it, like a tensor that no operation makes.
+    fn readers_create_result(&self) -> bool {
+        false
+    }
+
     /// The position of the elements of operand `input` in the first result.
     fn unwinding(&self, _: &[TensorInfo], _input: usize) -> Unwinding {
         Unwinding::DeadEnd
@@ -248,6 +255,16 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Returns an error if no plan exists.
     fn lower(&self, lowering: &mut LoweringContext, node: &NodeOperands) -> LoweringResult;
 
+    /// The operand that the result is a copy of. Nothing is left to do if both share memory.
+    fn copied_operand(&self) -> Option<usize> {
+        None
+    }
+
+    /// The operand that the operator writes and does not read.
+    fn overwritten_operand(&self) -> Option<usize> {
+        None
+    }
+
     /// The operator whose result is a view of all operands, if there is one.
     fn view_of_parts(&self) -> Option<Arc<dyn Operator>> {
         None
@@ -267,6 +284,8 @@ pub enum OutputAlias {
     NoAlias,
     /// All outputs are views of this input.
     View(usize),
+    /// The output is a view of this input if both have the same layout. Nothing writes to it.
+    ViewIfAlike(usize),
     /// The output is a view of all inputs.
     ViewOfAll,
     /// One of the outputs is a view of a part of an input. The others have separate memory.
@@ -294,7 +313,9 @@ impl OutputAlias {
             Self::PartView { input, output } => {
                 Some((&inputs[input..=input], &outputs[output..=output], true))
             }
-            Self::InPlace(input) => Some((&inputs[input..=input], &outputs[..1], false)),
+            Self::InPlace(input) | Self::ViewIfAlike(input) => {
+                Some((&inputs[input..=input], &outputs[..1], false))
+            }
             Self::InPlaceOfAny => Some((inputs, &outputs[..1], false)),
         }
     }

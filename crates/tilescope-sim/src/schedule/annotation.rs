@@ -228,8 +228,21 @@ fn check_data_flow(
     graph: &ModelGraph,
     stage_of_node: &[usize],
 ) -> Result<(), SpecError> {
+    let mut stage_of_repeat: Vec<Option<(usize, &str)>> = vec![None; graph.repeats.len()];
     let mut made_by: Vec<Option<usize>> = vec![None; graph.tensors.len()];
     for (index, (node, stage)) in graph.nodes.iter().zip(stage_of_node).enumerate() {
+        if let Some(repeat) = graph.repeats_around(node.repeat).last() {
+            let (other, first) = *stage_of_repeat[repeat.0].get_or_insert((*stage, &node.name));
+            if other != *stage {
+                let problem = format!(
+                    "{first:?} is in stage {other} and {:?} in stage {stage}, but both are in the \
+                     body of the loop {:?}, which runs on one IPU; place them in one stage, or set \
+                     model.loops = \"unroll\"",
+                    node.name, graph.repeats[repeat.0].name
+                );
+                return Err(spec.refuse(STAGES, problem));
+            }
+        }
         for input in &node.inputs {
             let tensor = graph.tensor(*input);
             let problem = match made_by[input.0] {

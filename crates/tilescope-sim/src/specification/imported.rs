@@ -7,10 +7,10 @@ use super::error::{SpecError, SpecLocation};
 use super::source::LocatedSpecValue;
 use super::stages::StageSpec;
 use crate::onnx::{
-    AnnotationKind, BRANCH_PREFIX, BlockChoice, DIM_PREFIX, FileBatch, ImportedFile, LossChoice,
-    TRIPS_PREFIX,
+    AnnotationKind, BRANCH_PREFIX, BlockChoice, DIM_PREFIX, FileBatch, ImportedFile, LoopChoice,
+    LossChoice, TRIPS_PREFIX, has_loss,
 };
-use crate::spec_keys::{ChosenValues, LARGEST_SIZE, SpecKeyType, SpecValue};
+use crate::spec_keys::{ChosenValues, LARGEST_SIZE, SpecField, SpecKeyType, SpecValue};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +25,10 @@ const ACCUMULATION: &str = "options.gradient_accumulation";
 const DEVICE_ITERATIONS: &str = "options.device_iterations";
 /// The key of the number of parts of a micro-batch.
 const FACTOR: &str = "options.batch_serialization_settings.factor";
+/// The key of the number of IPUs that share a layer.
+const TENSOR_PARALLEL: &str = "options.tensor_parallel";
+/// The key of the treatment of loops.
+const LOOPS: &str = "model.loops";
 /// The key of the symbol that counts samples.
 const BATCH: &str = "model.batch_size";
 /// The key of the largest number of results that depends on data.
@@ -52,13 +56,45 @@ pub(super) fn open(settings: &mut Settings) -> Result<Option<ImportedFile>, Spec
     let file = OnnxFile::open(&path).map_err(failed)?;
     check_name(settings)?;
     let symbols = file.symbols();
-    let dims = dim_values(settings, &symbols)?;
-    let graph = file.resolve(&dims).map_err(failed)?;
+    let mut dims = dim_values(settings, &symbols)?;
+    dims.unrolls = unrolls_loops(settings);
+    let mut graph = file.resolve(&dims).map_err(failed)?;
+    if !graph.repeats.is_empty() && is_trained(settings, &graph) {
+        // The backward pass needs the activations of each iteration.
+        dims.unrolls = true;
+        graph = file.resolve(&dims).map_err(failed)?;
+    }
     let mut imported = ImportedFile::new(text, &file, graph);
     check_batch(settings, &imported)?;
     imported.compute_batch = compute_batch(settings, &file, dims, &imported.batch)?;
     imported.changed_from = keep_digest(settings, &location, &imported.identity.digest);
     Ok(Some(imported))
+}
+
+/// True if the spec asks for nodes of each iteration of a loop, or for something that only single
+/// nodes can do.
+fn unrolls_loops(settings: &Settings) -> bool {
+    let is_above_one = |key: &str| {
+        let found = settings.get(key).map(|located| &located.value);
+        matches!(found, Some(SpecValue::Integer(value)) if *value > 1)
+    };
+    let chosen = settings.get(LOOPS).and_then(|located| LoopChoice::from_spec(&located.value));
+    chosen == Some(LoopChoice::Unroll) || [FACTOR, TENSOR_PARALLEL].into_iter().any(is_above_one)
+}
+
+/// True if the model has a backward pass.
+fn is_trained(settings: &Settings, graph: &OnnxGraph) -> bool {
+    if let Some(SpecValue::Boolean(trained)) =
+        settings.get("model.training").map(|located| &located.value)
+    {
+        return *trained;
+    }
+    let loss = settings.get("model.loss").and_then(|located| LossChoice::from_spec(&located.value));
+    match loss.unwrap_or(LossChoice::Auto) {
+        LossChoice::Auto => has_loss(graph),
+        LossChoice::None => false,
+        _ => true,
+    }
 }
 
 /// Stores the digest of the file in the spec, so that a later simulation can detect a changed file.

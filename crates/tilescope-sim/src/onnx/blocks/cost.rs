@@ -15,5 +15,5 @@ pub(super) fn of_node(file: &OnnxGraph, node: &OnnxNode) -> u64 {
         }
         _ => file.node_macs(node),
     };
-    macs.saturating_add(results)
+    macs.saturating_add(results).saturating_mul(file.runs(node))
 }

@@ -13,7 +13,7 @@ pub use annotated::AnnotationKind;
 use super::options::BlockChoice;
 use crate::graph::{AnnotatedStage, GraphError, ImportProblem};
 use std::collections::HashMap;
-use tilescope_onnx::{OnnxGraph, OnnxNode, ValueSource};
+use tilescope_onnx::{OnnxGraph, OnnxNode, RepeatId, ValueSource};
 use tilescope_report::units::IpuId;
 
 /// The largest number of blocks of a model. No spec has more stages.
@@ -37,6 +37,25 @@ impl NodeBlocks {
         let names = stages.iter().map(|stage| stage.block.clone()).collect();
         Self { names, of_node, stages }
     }
+
+    /// Removes the blocks without nodes.
+    fn remove_empty(&mut self) {
+        let mut numbers: Vec<Option<usize>> = vec![None; self.names.len()];
+        for block in &self.of_node {
+            numbers[*block] = Some(0);
+        }
+        let mut kept = Vec::new();
+        for (number, name) in numbers.iter_mut().zip(std::mem::take(&mut self.names)) {
+            if number.is_some() {
+                *number = Some(kept.len());
+                kept.push(name);
+            }
+        }
+        self.names = kept;
+        for block in &mut self.of_node {
+            *block = numbers[*block].unwrap_or(0);
+        }
+    }
 }
 
 /// Finds the blocks of a file.
@@ -45,6 +64,10 @@ impl NodeBlocks {
 /// Returns an error if annotations contradict each other, or if the file has no blocks of the
 /// chosen kind.
 pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBlocks, GraphError> {
+    Ok(with_whole_repeats(file, chosen(file, choice)?))
+}
+
+fn chosen(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBlocks, GraphError> {
     let mut found = None;
     if matches!(choice, BlockChoice::Auto | BlockChoice::Annotated) {
         found = annotated::find(file)?;
@@ -95,6 +118,37 @@ pub(super) fn annotated_stages(file: &OnnxGraph) -> Option<AnnotatedStages> {
         AnnotationKind::Stages | AnnotationKind::Ipus => ipus,
     };
     Some(AnnotatedStages { kind, stages: stages.len().max(1), merged: merged.max(1), ipus })
+}
+
+/// Moves all nodes of a repeat to the last of their blocks, and the nodes that read results of later
+/// blocks to these blocks.
+fn with_whole_repeats(file: &OnnxGraph, mut blocks: NodeBlocks) -> NodeBlocks {
+    if file.repeats.is_empty() {
+        return blocks;
+    }
+    let mut at = 0;
+    while at < file.nodes.len() {
+        let outermost = outermost_repeat(file, &file.nodes[at]);
+        let mut end = at + 1;
+        while outermost.is_some()
+            && file.nodes.get(end).is_some_and(|node| outermost_repeat(file, node) == outermost)
+        {
+            end += 1;
+        }
+        let read = file.nodes[at..end].iter().flat_map(|node| producers(file, node));
+        let read = read.filter(|maker| *maker < at).map(|maker| blocks.of_node[maker]);
+        let block = read.chain(blocks.of_node[at..end].iter().copied()).max().unwrap_or(0);
+        blocks.of_node[at..end].fill(block);
+        at = end;
+    }
+    if blocks.stages.is_empty() {
+        blocks.remove_empty();
+    }
+    blocks
+}
+
+fn outermost_repeat(file: &OnnxGraph, node: &OnnxNode) -> Option<RepeatId> {
+    std::iter::successors(node.repeat, |repeat| file.repeats[repeat.index()].outer).last()
 }
 
 /// The nodes that make the inputs of a node.

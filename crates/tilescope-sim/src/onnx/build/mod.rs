@@ -21,6 +21,7 @@ mod quantize;
 mod random;
 mod recurrent;
 mod reduce;
+mod repeat;
 mod resize;
 mod shape;
 mod slice;
@@ -114,6 +115,9 @@ const FAMILIES: &[&[OpBuilder]] = &[
 
 /// The builder of a node. `None` for an operator of another domain than the standard's.
 pub(super) fn find(node: &OnnxNode) -> Option<&'static OpBuilder> {
+    if node.repeat_part.is_some() {
+        return Some(&repeat::PART);
+    }
     if !node.domain.is_empty() {
         return None;
     }

@@ -81,7 +81,9 @@ pub(super) fn fused<'a>(file: &'a OnnxGraph, annotations: &Annotations) -> Fused
         let found = PATTERNS.iter().find_map(|pattern| pattern(&view, last));
         let Some(found) = found else { continue };
         let Some(options) = annotations.joined(&found.nodes, last) else { continue };
-        if found.nodes.iter().any(|at| joined[*at]) || !pattern::has_one_stage(file, &found.nodes) {
+        let is_together = pattern::has_one_stage(file, &found.nodes)
+            && pattern::has_one_repeat(file, &found.nodes);
+        if found.nodes.iter().any(|at| joined[*at]) || !is_together {
             continue;
         }
         for at in &found.nodes {

@@ -168,6 +168,13 @@ impl<'a> GraphView<'a> {
     }
 }
 
+/// True if all nodes of a pattern are in one repeat, or in none.
+pub(super) fn has_one_repeat(file: &OnnxGraph, nodes: &[usize]) -> bool {
+    let mut repeats = nodes.iter().map(|at| file.nodes[*at].repeat);
+    let first = repeats.next();
+    repeats.all(|repeat| Some(repeat) == first)
+}
+
 /// True if annotations place all nodes of a pattern in one stage.
 pub(super) fn has_one_stage(file: &OnnxGraph, nodes: &[usize]) -> bool {
     ["__pipeline_stage", "__ipu_number", "__execution_phase"].into_iter().all(|name| {

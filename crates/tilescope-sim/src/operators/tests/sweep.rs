@@ -78,7 +78,7 @@ impl SweptCost {
                 LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
             let mut lowering = GraphLowering::new(&graph, &mut context);
             let node = &graph.nodes[0];
-            let work = lowering.lower(node).expect("lowers").work;
+            let work = lowering.lower(node).expect("lowers").work.clone();
             // Repeated operands are read for every element of the result.
             let made: u64 = node.outputs.iter().map(|id| graph.tensor(*id).ty.elements().0).sum();
             let mut bytes = 0;
