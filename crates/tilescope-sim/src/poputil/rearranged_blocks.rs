@@ -314,7 +314,8 @@ mod tests {
                 prop_assert!(found.is_none());
                 return Ok(());
             };
-            let divides = groups[0].is_multiple_of(groups[1]) || groups[1].is_multiple_of(groups[0]);
+            let [one, other] = groups;
+            let divides = one.is_multiple_of(other) || other.is_multiple_of(one);
             // Only groups of one axis that do not divide each other have no blocks.
             let Some(found) = found else {
                 prop_assert!(!divides, "{orders:?}");

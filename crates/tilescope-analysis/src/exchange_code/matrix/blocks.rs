@@ -230,13 +230,16 @@ mod tests {
             for x in 0..sizes[0] {
                 for y in 0..sizes[1] {
                     for z in 0..sizes[2] {
-                        let at = |steps: [u64; 3]| (x * steps[0] + y * steps[1] + z * steps[2]) as usize;
-                        wanted[owners[0][at(sent_steps)]][owners[1][at(received_steps)]] += unit;
+                        let [from, to] = [sent_steps, received_steps].map(|steps| {
+                            (x * steps[0] + y * steps[1] + z * steps[2]) as usize
+                        });
+                        wanted[owners[0][from]][owners[1][to]] += unit;
                     }
                 }
             }
             let blocks = vec![RouteBlock { sent_at: 0, received_at: 0, dims }];
-            let bytes_of = |held: &[u64]| -> Vec<u64> { held.iter().map(|units| units * unit).collect() };
+            let bytes_of =
+                |held: &[u64]| -> Vec<u64> { held.iter().map(|units| units * unit).collect() };
             let flow = ExchangeFlow {
                 program: ProgramId(0),
                 link: ExchangeLink::Internal,
@@ -253,7 +256,8 @@ mod tests {
                     let (senders, receivers) = found.tiles(column, row);
                     let mut sum = 0;
                     for from in senders.iter().filter_map(|tile| wanted.get(tile.index())) {
-                        sum += receivers.iter().filter_map(|tile| from.get(tile.index())).sum::<u64>();
+                        let received = receivers.iter().filter_map(|tile| from.get(tile.index()));
+                        sum += received.sum::<u64>();
                     }
                     prop_assert_eq!(found.known_in(column, row), sum as f64);
                 }

@@ -147,7 +147,9 @@ mod tests {
             cells in 1usize..40,
             [first, count] in [0u32..60, 1u32..125],
         ) {
-            let digits = digits.iter().map(|(size, parts)| TileDigit { size: *size, parts: *parts.min(size) });
+            let digits = digits
+                .iter()
+                .map(|(size, parts)| TileDigit { size: *size, parts: *parts.min(size) });
             let groups = TileGroups::of_digits(digits.collect());
             let tiles = groups.ring.count();
             let group = |tile: u32| groups.group_of(TileId(tile)).unwrap();
@@ -167,7 +169,8 @@ mod tests {
             }
             // Tiles that hold nothing take no part, so all others need to take part.
             let taking_part = if gathers { &sent } else { &received };
-            let partners = |tile: u32| (0..tiles).filter(|other| group(*other) == group(tile)).count() > 1;
+            let partners =
+                |tile: u32| (0..tiles).filter(|other| group(*other) == group(tile)).count() > 1;
             prop_assume!((0..tiles).all(|tile| !partners(tile) || taking_part[tile as usize] > 0));
             let bytes = Bytes(sent.iter().sum());
             let pattern = if gathers {

@@ -202,8 +202,10 @@ mod tests {
     use super::*;
     use crate::poplar::work::{OperationWork, WorkPhaseKind};
     use crate::poplin::ConvParams;
-    use crate::poplin::conv::tile_parts::PartitionedConv;
+    use crate::poplin::conv::reduction::{reduced_part, reduction_grain};
+    use crate::poplin::conv::tile_parts::{ConvAxis, PartitionedConv};
     use crate::poplin::conv::{OperandSource, forward};
+    use crate::poplin::estimate::reduce::stage_depths;
     use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, plan};
     use crate::shape::DType;
     use crate::targets::{IpuTarget, MK2};
@@ -276,31 +278,31 @@ mod tests {
                 |from, _| share(from),
             );
             let found = routes_of(&work, "Convolve/ExchangePre");
-            let sharing = layout.tile_groups(&[super::super::tile_parts::ConvAxis::Batch,
-                super::super::tile_parts::ConvAxis::Field]);
+            let sharing = layout.tile_groups(&[ConvAxis::Batch, ConvAxis::Field]);
             let broadcast = RoutePattern::Broadcast(sharing);
             let weights = found.iter().rev().find(|route| route.pattern == broadcast);
             for (at, [sent, received]) in right.iter().enumerate() {
                 let tile = TileId(u32::try_from(at).unwrap());
-                let of = weights.and_then(|route| route.tiles.get(tile)).copied().unwrap_or_default();
-                // A share is rounded down, and the rest of a slice is less than a byte of each tile.
+                let of = weights.and_then(|route| route.tiles.get(tile)).copied();
+                let of = of.unwrap_or_default();
+                // A share is rounded down. The rest of a slice is less than a byte of each tile.
                 let rest = if *received > 0 { users } else { 0 };
                 prop_assert!((*received..=received + rest).contains(&of.received.0), "{at}");
                 prop_assert!((*sent..=sent + rest).contains(&of.delivered.0), "{at}");
             }
             // Partial sums: each tile gets its part from all others that add to the same outputs.
             let depth = plan.partition.in_channels;
-            let sums = crate::poplin::estimate::reduce::stage_depths(depth);
+            let sums = stage_depths(depth);
             let gathers = routes_of(&work, "Reduce0/ExchangePre");
             if depth == 1 || !sums.is_empty() {
                 return Ok(());
             }
-            let grain = super::super::reduction::reduction_grain(&plan, plan.params.output_type);
+            let grain = reduction_grain(&plan, plan.params.output_type);
             let partial = plan.vertex.partial_type.bytes();
             let part = |tile: usize| {
                 let part = &layout.parts[tile];
                 let made = layout.partials(part).0;
-                let own = super::super::reduction::reduced_part(made, grain, depth, part.member);
+                let own = reduced_part(made, grain, depth, part.member);
                 ((own.end - own.start) * partial).0
             };
             let wanted = expected(
