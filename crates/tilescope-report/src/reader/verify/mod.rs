@@ -391,8 +391,9 @@ impl Report {
         self.verify_steps(&lanes, &mut law)?;
         // A slice has the tree of the whole run, and a damaged lane only its first steps.
         let is_whole = !self.is_slice() && lanes.iter().all(|lane| lane.broken.is_none());
-        let has_choices = self.format() >= tree_runs::FIRST_FORMAT;
-        if has_choices && is_whole && !programs.roots().is_empty() {
+        // Profiles of measured tiles list programs without their calls.
+        let has_calls = self.format() >= tree_runs::FIRST_FORMAT && !self.has_tile_samples();
+        if has_calls && is_whole && !programs.roots().is_empty() {
             tree_runs::check(&programs, &lanes, law.found);
         }
         mark_cycles.tell(&mut law);

@@ -46,8 +46,9 @@ pub(super) fn check(
                 continue;
             }
             let called = called.get(&id).copied();
-            // Tiles of an IPU that wait for its I/O tiles: the machine does so without a call.
-            if called.is_none() && node.is_internal_sync() {
+            // Waits for I/O tiles, other replicas and the framework depend on the run, and are not in
+            // the tree.
+            if called.is_none() && node.kind == ProgramKind::Sync {
                 continue;
             }
             let mut called = called.unwrap_or_default();
