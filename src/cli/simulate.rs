@@ -7,7 +7,7 @@ use crate::cli::error::UsageError;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tilescope_analysis::confidence::{expected_fullest_tile, memory_fit};
 use tilescope_analysis::running_costs::machine_rate;
 use tilescope_experiments::trial::{TrialFigures, end_with_parent};
@@ -245,15 +245,15 @@ fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<
              in memory.",
             found.tried
         )?;
-        write_report(compiled(&build(&source)?, matches)?, matches, output)?;
+        simulate_and_print(build(&source)?, matches, output)?;
         return Ok(());
     }
     writeln!(output, "\nThe fastest of {} tested splits.\n\nBefore:", found.tried)?;
-    write_report(compiled(&build(&source)?, matches)?, matches, output)?;
+    simulate_and_print(build(&source)?, matches, output)?;
     let mut after = source;
     after.overrides.push(split);
     writeln!(output, "\nAfter:")?;
-    write_report(compiled(&build(&after)?, matches)?, matches, output)?;
+    simulate_and_print(build(&after)?, matches, output)?;
     Ok(())
 }
 
@@ -300,7 +300,12 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
     {
         simulation.add_note(enough.words());
     }
-    let directory = write_report(simulation, matches, output)?;
+    let path = write_report(&simulation, matches, output)?;
+    // Reading the report of a large program takes as much memory as compiling it.
+    drop(simulation);
+    drop(spec);
+    super::summary::print_short(&path, output)?;
+    let directory = directory(matches);
     writeln!(
         output,
         "\nNext: tilescope {directory}            open the report\n      tilescope summary \
@@ -315,11 +320,11 @@ const LARGE_FILE: usize = 50_000;
 /// Seconds and bytes for compiling a node of a file, measured with chains of 10^4 to 10^6 small
 /// operations: both grow with the nodes.
 const SECONDS_PER_NODE: f64 = 1e-4;
-const BYTES_PER_NODE: u64 = 12_000;
+const BYTES_PER_NODE: u64 = 3_500;
 
 /// The same in training. The backward pass has about twice as many operations again.
 const TRAINED_SECONDS_PER_NODE: f64 = 4e-4;
-const TRAINED_BYTES_PER_NODE: u64 = 30_000;
+const TRAINED_BYTES_PER_NODE: u64 = 12_000;
 
 /// The forecast for compiling this number of nodes, if it takes long.
 fn compile_forecast(nodes: usize, training: bool) -> Option<String> {
@@ -373,25 +378,37 @@ fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, 
     Ok(simulation)
 }
 
-/// Runs a program, prints its main figures and returns the directory of the report.
-fn write_report<'a>(
-    simulation: Simulation,
-    matches: &'a ArgMatches,
+/// The directory of the report.
+fn directory(matches: &ArgMatches) -> &str {
+    matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str)
+}
+
+/// Simulates a spec and prints its main figures.
+fn simulate_and_print(
+    spec: Spec,
+    matches: &ArgMatches,
     output: &mut dyn Write,
-) -> Result<&'a str, CliError> {
-    let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
+) -> Result<(), CliError> {
+    let path = write_report(&compiled(&spec, matches)?, matches, output)?;
+    drop(spec);
+    super::summary::print_short(&path, output)
+}
+
+/// Runs a program and returns the file of its report.
+fn write_report(
+    simulation: &Simulation,
+    matches: &ArgMatches,
+    output: &mut dyn Write,
+) -> Result<PathBuf, CliError> {
     if let Some(idle) = simulation.idle_ipus() {
         let _ = writeln!(super::plain_output::stderr(), "warning: {idle}");
     }
     let progress = ProgressReporter::new("simulating");
-    let result = simulation.write(Path::new(directory), |share| progress.at(share));
+    let result = simulation.write(Path::new(directory(matches)), |share| progress.at(share));
     let path = result?;
-    // Reading the report of a large program takes as much memory as compiling it.
-    drop(simulation);
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     writeln!(output, "{} ({})", path.display(), exact_bytes(size))?;
-    super::summary::print_short(&path, output)?;
-    Ok(directory)
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -404,6 +421,6 @@ mod tests {
         let forecast = compile_forecast(1_000_000, false).expect("a large file");
         assert!(forecast.contains("1,000,000 nodes") && forecast.contains("100 s"), "{forecast}");
         let forecast = compile_forecast(1_000_000, true).expect("a large file");
-        assert!(forecast.contains("27.9 GiB and 400 s"), "{forecast}");
+        assert!(forecast.contains("11.2 GiB and 400 s"), "{forecast}");
     }
 }

@@ -101,8 +101,9 @@ fn worked_out(report: &Report) -> Result<ReportLimits, ReportError> {
     };
     let operations = report.operations()?;
     let counted = counted_operations(report)?;
-    let mut limits_rows = Vec::new();
-    for row in rows(report, layer, OtherPrograms::ByName)? {
+    let rows = rows(report, layer, OtherPrograms::ByName)?;
+    let mut limits_rows = Vec::with_capacity(rows.len());
+    for row in rows {
         let mut sums = ProgramLimits::default();
         for of in row.programs.iter().filter_map(|id| programs.by_program.get(id)) {
             sums.add(of);

@@ -48,6 +48,8 @@ pub(crate) fn rows(
         };
         row.programs.push(id);
     }
+    // Growing by halves would double the list of a program with many operations.
+    rows.reserve_exact(others.len());
     rows.extend(others.into_values());
     Ok(rows)
 }

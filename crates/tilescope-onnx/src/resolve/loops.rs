@@ -136,7 +136,7 @@ impl<'f> Resolver<'f> {
                 operands: &[],
                 result_axes: &[],
             };
-            if let Some(values) = self.repeated(&request, scope)? {
+            if let Some(values) = self.repeated(&request, scope) {
                 *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
                 return self.take_results(node, identity, &values, scope);
             }
@@ -258,7 +258,7 @@ impl<'f> Resolver<'f> {
             operands: &scanned,
             result_axes: &axes?,
         };
-        if let Some(values) = self.repeated(&request, scope)? {
+        if let Some(values) = self.repeated(&request, scope) {
             *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
             return self.take_results(node, identity, &values, scope);
         }

@@ -13,7 +13,7 @@ use crate::constant::ConstantData;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
 use crate::graph::{OnnxNode, OnnxRepeat, RepeatId, RepeatPart, ValueId, ValueSource};
-use crate::proto::{AttributeValueProto, GraphProto, NodeProto};
+use crate::proto::{AttributeValueProto, GraphProto, NodeProto, ValueInfoProto};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -48,6 +48,23 @@ struct LoopState {
     tensor: Option<ValueId>,
 }
 
+/// The tensors that the body of a repeat reads.
+struct LoopOperands {
+    states: Vec<LoopState>,
+    /// The number of the iteration.
+    number: ValueId,
+    /// Tensors whose parts the iterations read.
+    scanned: Vec<ValueId>,
+}
+
+impl<'f> RepeatRequest<'_, 'f> {
+    /// The inputs of the body for the states, and those after them.
+    fn state_inputs(&self) -> &'f [ValueInfoProto] {
+        let first = if self.counts.is_some() { 2 } else { 0 };
+        &self.body.inputs[first..]
+    }
+}
+
 /// The extent of a graph before a loop was added to it.
 struct GraphMark {
     values: usize,
@@ -78,9 +95,8 @@ impl<'f> Resolver<'f> {
         &mut self,
         of: &RepeatRequest<'_, 'f>,
         scope: &Scope<'f, '_>,
-    ) -> Result<Option<Vec<Option<ValueId>>>, OnnxError> {
-        let given: Option<Vec<ValueId>> = of.states.iter().copied().collect();
-        let Some(given) = given else { return Ok(None) };
+    ) -> Option<Vec<Option<ValueId>>> {
+        let given: Vec<ValueId> = of.states.iter().copied().collect::<Option<_>>()?;
         let read = given.iter().copied().chain(of.operands.iter().map(|(id, _)| *id));
         let is_plain = |id: ValueId| {
             self.values[id.index()].elements() > 0 && !self.sequences.contains_key(&id)
@@ -90,7 +106,7 @@ impl<'f> Resolver<'f> {
             && !places_nodes(&of.body.nodes)
             && read.clone().all(is_plain);
         if !can_repeat {
-            return Ok(None);
+            return None;
         }
         let mut is_constant: Vec<bool> =
             given.iter().map(|id| self.values[id.index()].content.is_some()).collect();
@@ -99,7 +115,7 @@ impl<'f> Resolver<'f> {
             let mark = self.mark();
             let attempt = self.body_once(of, &given, &is_constant, scope);
             match attempt {
-                Ok(Attempt::Done(results)) => return Ok(Some(results)),
+                Ok(Attempt::Done(results)) => return Some(results),
                 Ok(Attempt::Changing(places)) => {
                     self.reset_to(mark);
                     for place in places {
@@ -109,11 +125,11 @@ impl<'f> Resolver<'f> {
                 // An error of the body itself comes again when the loop is unrolled.
                 Ok(Attempt::Unlike) | Err(_) => {
                     self.reset_to(mark);
-                    return Ok(None);
+                    return None;
                 }
             }
         }
-        Ok(None)
+        None
     }
 
     fn mark(&self) -> GraphMark {
@@ -154,47 +170,14 @@ impl<'f> Resolver<'f> {
         is_constant: &[bool],
         scope: &Scope<'f, '_>,
     ) -> Result<Attempt, OnnxError> {
-        let (identity, parts) = of.of;
-        let body = of.body;
+        let (identity, _) = of.of;
         let first_value = self.values.len();
-        let first_state = if of.counts.is_some() { 2 } else { 0 };
-        let mut states = Vec::with_capacity(given.len());
-        for ((first, keep), input) in given.iter().zip(is_constant).zip(&body.inputs[first_state..])
-        {
-            let tensor = if *keep { None } else { Some(self.state(of.of, &input.name, *first)?) };
-            states.push(LoopState { first: *first, tensor });
-        }
-        let zero = self.known(identity, ElementKind::Int64, Vec::new(), int(0))?;
-        let number = self.state(of.of, "iteration", zero)?;
-        let mut operands = Vec::with_capacity(of.operands.len());
-        for ((id, axis), input) in of.operands.iter().zip(&body.inputs[given.len()..]) {
-            let id = self.with_axis_moved(of.of, &input.name, *id, (*axis, 0))?;
-            let ty = self.type_of(id);
-            let name = format!("{}/scanned", input.name);
-            operands.push(self.repeat_part(of.of, RepeatPart::Operand, &name, &[id], ty)?);
-        }
-        let mut shared = Scope::of_branch(scope, body, identity)?;
-        self.initializers(&body.initializers, &mut shared)?;
+        let operands = self.loop_operands(of, given, is_constant)?;
+        let mut shared = Scope::of_branch(scope, of.body, identity)?;
+        self.initializers(&of.body.initializers, &mut shared)?;
         let before = self.nodes.len();
         let outer = self.begin_repeat(identity, of.trips)?;
-        let mut inner = Scope::of_body(&shared, body, identity)?;
-        if of.counts.is_some() {
-            let yes = ConstantData::Bools(vec![true]);
-            let yes = self.known(identity, ElementKind::Bool, Vec::new(), yes)?;
-            inner.pass(Arc::clone(&body.inputs[0].name), Some(number));
-            inner.pass(Arc::clone(&body.inputs[1].name), Some(yes));
-        }
-        for (input, state) in body.inputs[first_state..].iter().zip(&states) {
-            inner.pass(Arc::clone(&input.name), Some(state.tensor.unwrap_or(state.first)));
-        }
-        for (input, operand) in body.inputs[given.len()..].iter().zip(&operands) {
-            let (element, dims) = self.type_of(*operand);
-            let ty = (element, dims[1..].to_vec());
-            let inputs = [*operand, number];
-            let part = self.repeat_part(of.of, RepeatPart::Slice, &input.name, &inputs, ty)?;
-            inner.pass(Arc::clone(&input.name), Some(part));
-        }
-        let made = self.turn(body, identity, &mut inner)?;
+        let made = self.body_nodes(of, &operands, &shared)?;
         let goes_on = match of.counts {
             None | Some(true) => true,
             Some(false) => self.scalar(made[0]).is_some_and(|value| value != 0.0),
@@ -204,58 +187,22 @@ impl<'f> Resolver<'f> {
         if !goes_on || is_sequence {
             return Ok(Attempt::Unlike);
         }
-        let (next, scanned) = made.split_at(states.len());
-        let mut changing = Vec::new();
-        for (place, (state, next)) in states.iter().zip(next).enumerate() {
-            let [was, is] = [state.first, *next].map(|id| &self.values[id.index()]);
-            if (was.element, &was.dims) != (is.element, &is.dims) {
-                return Ok(Attempt::Unlike);
-            }
-            if state.tensor.is_none() && was.content != is.content {
-                changing.push(place);
-            }
+        let (next, scanned) = made.split_at(given.len());
+        if let Some(difference) = self.difference(&operands.states, next) {
+            return Ok(difference);
         }
-        if !changing.is_empty() {
-            return Ok(Attempt::Changing(changing));
-        }
-        let mut stacks = Vec::with_capacity(scanned.len());
         let buffers = self.buffers(of, scanned)?;
+        let mut stacks = Vec::with_capacity(scanned.len());
         for (at, (buffer, value)) in buffers.iter().zip(scanned).enumerate() {
             let name = format!("scanned_{at}/update");
             let ty = self.type_of(*buffer);
-            let inputs = [*buffer, *value, number];
+            let inputs = [*buffer, *value, operands.number];
             stacks.push(self.repeat_part(of.of, RepeatPart::Write, &name, &inputs, ty)?);
         }
-        let one = self.known(identity, ElementKind::Int64, Vec::new(), int(1))?;
-        let operands = [Some(number), Some(one)];
-        let counted = self.part((identity, parts), ("iteration/next", "Add"), &operands, &[], 1)?;
-        let mut pairs: Vec<(ValueId, ValueId)> =
-            counted.into_iter().map(|next| (next, number)).collect();
-        let mut results = Vec::with_capacity(made.len());
-        for (state, next) in states.iter().zip(next) {
-            let Some(tensor) = state.tensor else { continue };
-            // A state that becomes the next value of another must not be overwritten before that.
-            let is_other = *next != tensor && states.iter().any(|of| of.tensor == Some(*next));
-            let next = if is_other { self.state(of.of, "held", *next)? } else { *next };
-            pairs.push((next, tensor));
-        }
-        let mut updated = BTreeMap::new();
-        for (next, tensor) in pairs {
-            let name = format!("{}/next", self.values[tensor.index()].name);
-            let ty = self.type_of(tensor);
-            let made = if next == tensor {
-                tensor
-            } else {
-                self.named_part(of.of, RepeatPart::Update, &name, &[next, tensor], ty)?
-            };
-            updated.insert(tensor, made);
-        }
+        let last = self.updates(of.of, &operands, next)?;
         self.repeat = outer;
         self.put_before(before, first_value, &buffers);
-        for state in &states {
-            let last = state.tensor.and_then(|tensor| updated.get(&tensor).copied());
-            results.push(Some(last.unwrap_or(state.first)));
-        }
+        let mut results: Vec<Option<ValueId>> = last.into_iter().map(Some).collect();
         for (at, stack) in stacks.into_iter().enumerate() {
             let rank = self.values[stack.index()].dims.len();
             let axis = of.result_axes.get(at).copied().unwrap_or(0);
@@ -265,6 +212,121 @@ impl<'f> Resolver<'f> {
             results.push(Some(self.with_axis_moved(of.of, &name, stack, (0, axis))?));
         }
         Ok(Attempt::Done(results))
+    }
+
+    /// Adds the nodes before a repeat: its states, and the tensors that it reads parts of.
+    fn loop_operands(
+        &mut self,
+        of: &RepeatRequest<'_, 'f>,
+        given: &[ValueId],
+        is_constant: &[bool],
+    ) -> Result<LoopOperands, OnnxError> {
+        let (identity, _) = of.of;
+        let mut states = Vec::with_capacity(given.len());
+        for ((first, keep), input) in given.iter().zip(is_constant).zip(of.state_inputs()) {
+            let tensor = if *keep { None } else { Some(self.state(of.of, &input.name, *first)?) };
+            states.push(LoopState { first: *first, tensor });
+        }
+        let zero = self.known(identity, ElementKind::Int64, Vec::new(), int(0))?;
+        let number = self.state(of.of, "iteration", zero)?;
+        let mut scanned = Vec::with_capacity(of.operands.len());
+        for ((id, axis), input) in of.operands.iter().zip(&of.body.inputs[given.len()..]) {
+            let id = self.with_axis_moved(of.of, &input.name, *id, (*axis, 0))?;
+            let ty = self.type_of(id);
+            let name = format!("{}/scanned", input.name);
+            scanned.push(self.repeat_part(of.of, RepeatPart::Operand, &name, &[id], ty)?);
+        }
+        Ok(LoopOperands { states, number, scanned })
+    }
+
+    /// Adds the nodes of the body. Returns its results.
+    fn body_nodes(
+        &mut self,
+        of: &RepeatRequest<'_, 'f>,
+        operands: &LoopOperands,
+        shared: &Scope<'f, '_>,
+    ) -> Result<Vec<ValueId>, OnnxError> {
+        let (identity, _) = of.of;
+        let body = of.body;
+        let mut inner = Scope::of_body(shared, body, identity)?;
+        if of.counts.is_some() {
+            let yes = ConstantData::Bools(vec![true]);
+            let yes = self.known(identity, ElementKind::Bool, Vec::new(), yes)?;
+            inner.pass(Arc::clone(&body.inputs[0].name), Some(operands.number));
+            inner.pass(Arc::clone(&body.inputs[1].name), Some(yes));
+        }
+        for (input, state) in of.state_inputs().iter().zip(&operands.states) {
+            inner.pass(Arc::clone(&input.name), Some(state.tensor.unwrap_or(state.first)));
+        }
+        for (input, whole) in body.inputs[operands.states.len()..].iter().zip(&operands.scanned) {
+            let (element, dims) = self.type_of(*whole);
+            let ty = (element, dims[1..].to_vec());
+            let inputs = [*whole, operands.number];
+            let part = self.repeat_part(of.of, RepeatPart::Slice, &input.name, &inputs, ty)?;
+            inner.pass(Arc::clone(&input.name), Some(part));
+        }
+        self.turn(body, identity, &mut inner)
+    }
+
+    /// The way in which the next values of states differ from what they must be.
+    fn difference(&self, states: &[LoopState], next: &[ValueId]) -> Option<Attempt> {
+        let mut changing = Vec::new();
+        for (place, (state, next)) in states.iter().zip(next).enumerate() {
+            let [was, is] = [state.first, *next].map(|id| &self.values[id.index()]);
+            if (was.element, &was.dims) != (is.element, &is.dims) {
+                return Some(Attempt::Unlike);
+            }
+            if state.tensor.is_none() && was.content != is.content {
+                changing.push(place);
+            }
+        }
+        if changing.is_empty() { None } else { Some(Attempt::Changing(changing)) }
+    }
+
+    /// Overwrites the states with their next values at the end of an iteration, and counts it.
+    /// Returns the last values of the states.
+    fn updates(
+        &mut self,
+        of: (&NodeIdentity, &NodeParts),
+        operands: &LoopOperands,
+        next: &[ValueId],
+    ) -> Result<Vec<ValueId>, OnnxError> {
+        let number = operands.number;
+        let one = self.known(of.0, ElementKind::Int64, Vec::new(), int(1))?;
+        let inputs = [Some(number), Some(one)];
+        for counted in self.part(of, ("iteration/next", "Add"), &inputs, &[], 1)? {
+            self.update(of, counted, number)?;
+        }
+        let mut held = Vec::with_capacity(next.len());
+        for (state, next) in operands.states.iter().zip(next) {
+            // A state that becomes the next value of another must not be overwritten before that.
+            let is_other = Some(*next) != state.tensor
+                && operands.states.iter().any(|of| of.tensor == Some(*next));
+            held.push(if is_other { self.state(of, "held", *next)? } else { *next });
+        }
+        let mut last = Vec::with_capacity(next.len());
+        for (state, next) in operands.states.iter().zip(held) {
+            last.push(match state.tensor {
+                None => state.first,
+                Some(tensor) => self.update(of, next, tensor)?,
+            });
+        }
+        Ok(last)
+    }
+
+    /// Overwrites a state with its next value, unless it does not change.
+    fn update(
+        &mut self,
+        of: (&NodeIdentity, &NodeParts),
+        next: ValueId,
+        state: ValueId,
+    ) -> Result<ValueId, OnnxError> {
+        if next == state {
+            return Ok(state);
+        }
+        let name = format!("{}/next", self.values[state.index()].name);
+        let ty = self.type_of(state);
+        self.named_part(of, RepeatPart::Update, &name, &[next, state], ty)
     }
 
     /// Begins the nodes of a repeat. Returns the repeat around it.
@@ -305,6 +367,7 @@ impl<'f> Resolver<'f> {
     /// Moves the nodes that make some values to a place before other nodes, whose values begin at
     /// `first_value`.
     fn put_before(&mut self, place: usize, first_value: usize, values: &[ValueId]) {
+        debug_assert!(place <= self.nodes.len(), "nodes only move forwards");
         let mut moved = vec![false; self.nodes.len()];
         for id in values {
             if let ValueSource::Node(node) = self.values[id.index()].source {

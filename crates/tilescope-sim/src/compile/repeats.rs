@@ -48,6 +48,12 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let graph = self.plan.graph;
+        debug_assert!(
+            nodes.iter().all(|node| {
+                graph.repeats_around(graph.nodes[node.id.0].repeat).any(|of| of == repeat)
+            }),
+            "all nodes are in the repeat"
+        );
         // A call of outlined code neither enters nor leaves a loop.
         self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();

@@ -10,12 +10,13 @@ use crate::poplar::exchange;
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, cycles};
 use crate::popops::relayout;
-use crate::poputil::tensor_layout::{ElementOrder, LOAD_BYTES, TensorLayout};
+use crate::poputil::tensor_layout::{ElementOrder, LOAD_BYTES, TensorLayout, linear_mapping};
 use crate::shape::{DType, TensorId, TensorInfo};
+use std::fmt;
 use tilescope_report::units::{Elements, TileRange, TileRuns};
 
 /// An operation at the border of a repeat.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum RepeatPartOp {
     /// The operand in a tensor that the iterations change.
     State,
@@ -31,6 +32,12 @@ pub enum RepeatPartOp {
     /// The first operand, a buffer, with the second as the part of the iteration that the third
     /// counts.
     Write,
+}
+
+impl fmt::Debug for RepeatPartOp {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_tuple("RepeatPartOp").field(&self.kind()).finish()
+    }
 }
 
 impl Operator for RepeatPartOp {
@@ -120,8 +127,7 @@ impl Operator for RepeatPartOp {
             }
             Self::Slice => {
                 let part = lowering.tensor_type(result);
-                let layout =
-                    TensorLayout::linear(part.elements(), part.dtype.bytes(), lowering.tiles);
+                let layout = part_layout(part, lowering.tiles);
                 spread_number(&mut work, lowering, node.inputs[1], &layout);
                 push_dynamic(&mut work, "dynamicSlice", "DynamicSlice1D", part.dtype, &layout);
                 lowering.set_layout(result, layout);
@@ -177,11 +183,18 @@ fn part_type(whole: &TensorInfo) -> TensorInfo {
     TensorInfo::new(whole.shape.get(1..).unwrap_or_default(), whole.dtype)
 }
 
+/// The layout of one part of a sliceable tensor: on as many tiles as have a load each, because each
+/// tile holds its elements of all parts.
+fn part_layout(part: &TensorInfo, tiles: u32) -> TensorLayout {
+    let elements = linear_mapping(part.elements(), part.dtype.bytes(), LOAD_BYTES, tiles);
+    TensorLayout { elements, order: ElementOrder::Linear }
+}
+
 /// The layout in which each tile has the same elements of all parts along the first axis, so that
 /// no slice needs an exchange (poplibs lib/popops/DynamicSlice.cpp, createSliceableTensor).
 fn sliceable(whole: &TensorInfo, tiles: u32) -> TensorLayout {
     let part = part_type(whole);
-    let layout = TensorLayout::linear(part.elements(), whole.dtype.bytes(), tiles);
+    let layout = part_layout(&part, tiles);
     let parts = whole.shape.first().copied().unwrap_or(1);
     // In memory, the elements of all parts follow one another.
     let in_memory: Vec<u64> = part.shape.iter().copied().chain([parts]).collect();

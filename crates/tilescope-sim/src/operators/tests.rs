@@ -102,6 +102,12 @@ impl OperatorCases {
         let within = truth(&[batch, rows, columns]);
         cases.add(StraightThroughOp, &[cube.clone(), cube.clone(), within], true);
         cases.add(UnknownOp { outputs: vec![cube.clone()] }, [&matrix], true);
+        // Loops are unrolled in training.
+        cases.add(RepeatPartOp::State, [&cube], false);
+        cases.add(RepeatPartOp::Operand, [&cube], false);
+        cases.add(RepeatPartOp::Update, [&cube, &cube], false);
+        cases.add(RepeatPartOp::Slice, [&cube, &int(&[])], false);
+        cases.add(RepeatPartOp::Write, [&cube, &matrix, &int(&[])], false);
         let lookups = int(&[batch, 5]);
         let found = ty(&[batch, 5, columns]);
         cases.add(EmbeddingOp::default(), &[matrix.clone(), lookups.clone()], true);
