@@ -217,7 +217,8 @@ impl ProgramTreeTotals {
 const MAX_VISITS: usize = 20_000_000;
 
 /// The costs of each node, including all nodes below it and all that it calls. Nodes that share a
-/// part with other nodes have no entry: their portion of its executions was not recorded.
+/// part with other nodes have no entry: their portion of its executions was not recorded. Calls of a
+/// function have the sum over all of its callers.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -260,6 +261,12 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
         sum.lane_cycles = exposed.cycles;
         sum.exposure = if exposures.is_some() { Some(exposed) } else { None };
         nodes.insert(id, sum);
+    }
+    // The portion of each caller of a function was not recorded: a call has the sum of all calls.
+    for (id, program) in programs.iter().filter(|(_, program)| program.kind == ProgramKind::Call) {
+        let [function] = program.children[..] else { continue };
+        let Some(costs) = nodes.get(&function).copied() else { continue };
+        nodes.entry(id).or_insert(costs);
     }
     let lanes = trace.lanes().len() as u64;
     Ok(ProgramTreeTotals { nodes, run: trace.range().length(), lanes })
@@ -645,5 +652,27 @@ mod tests {
             (None, None),
             "how much of it was theirs is not known"
         );
+    }
+
+    #[test]
+    fn calls_have_the_costs_of_all_calls_of_their_function() {
+        let mut report = ReportBuilder::new(2, 4);
+        let work = report.compute("work", 10);
+        let function = report.program(ProgramKind::Sequence, "function");
+        report.parts.programs[function.index()].children = vec![work];
+        let calls = [(); 2].map(|()| {
+            let call = report.program(ProgramKind::Call, "function");
+            report.parts.programs[call.index()].children = vec![function];
+            call
+        });
+        report.root(ProgramKind::Sequence, "main", &calls);
+        report.run(work, 0..100).run(work, 100..160);
+        let directory = tempfile::tempdir().unwrap();
+        report.write(directory.path()).unwrap();
+        let found = costs(&Report::open(directory.path()).unwrap()).unwrap();
+        for id in calls {
+            let costs = &found.nodes[&id];
+            assert_eq!((found.mean_elapsed(costs), costs.places), (Cycles(160), 2));
+        }
     }
 }

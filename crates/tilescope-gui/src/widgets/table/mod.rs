@@ -14,8 +14,8 @@ use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use column_widths::TableColumnWidths;
 use egui::accesskit::Role;
 use egui::{
-    Align, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui, WidgetInfo,
-    vec2,
+    Align, Color32, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui,
+    WidgetInfo, vec2,
 };
 use egui_extras::{Column as Width, TableBuilder};
 use row_menu::{RowMenu, RowMenuChoice};
@@ -257,11 +257,19 @@ impl TableState {
             format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
         };
         let groups = self.order.latest().map_or(0, |order| order.groups_at_top());
-        let text = match groups {
-            0 => text,
+        let all = match groups {
+            0 => text.clone(),
             groups => format!("{} groups, {text}", grouped(groups as u64)),
         };
-        ui.add(Label::new(RichText::new(text).weak()).truncate());
+        let font = TextStyle::Body.resolve(ui.style());
+        let width = ui.painter().layout_no_wrap(all.clone(), font, Color32::PLACEHOLDER).size().x;
+        if groups == 0 || width <= ui.available_width() {
+            ui.add(Label::new(RichText::new(all).weak()).truncate());
+        } else {
+            // A number that is cut looks like a smaller one.
+            let short = format!("{} groups", grouped(groups as u64));
+            ui.add(Label::new(RichText::new(short).weak()).truncate()).on_hover_text(all);
+        }
     }
 }
 
