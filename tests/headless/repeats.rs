@@ -208,7 +208,7 @@ fn a_body_exists_once() {
 }
 
 /// A repeat needs copies of each carried tensor, the code of these copies, and nothing else that the
-/// unrolled loop does not need.
+/// unrolled loop does not need. A copy takes code for each tile, and for each message of a state.
 #[test]
 fn a_repeat_takes_no_more_memory_than_its_iterations() {
     let tiles = 1472;
@@ -220,7 +220,7 @@ fn a_repeat_takes_no_more_memory_than_its_iterations() {
             let data = |of: &LoopFigures| of.bytes - of.code;
             let both = format!("{state:?}: {repeated:?} {unrolled:?}");
             assert!(data(&repeated) <= data(&unrolled) + 2 * carried, "{both}");
-            assert!(repeated.code <= unrolled.code + tiles * Bytes(256), "{both}");
+            assert!(repeated.code <= unrolled.code + tiles * Bytes(256) + carried, "{both}");
         }
     }
 }
