@@ -80,16 +80,16 @@ pub struct OnnxNode {
     /// `None` if it is a node of the file.
     pub source: Option<Arc<str>>,
     /// The innermost repeat whose body it is in.
-    pub repeat: Option<RepeatId>,
+    pub repeat: Option<OnnxRepeatId>,
     /// The task of a node that connects a repeat with the nodes around it.
     pub repeat_part: Option<RepeatPart>,
 }
 
 /// Index of a repeat in [`OnnxGraph::repeats`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RepeatId(pub u32);
+pub struct OnnxRepeatId(pub u32);
 
-impl RepeatId {
+impl OnnxRepeatId {
     /// The id as an index.
     #[must_use]
     pub fn index(self) -> usize {
@@ -105,7 +105,7 @@ pub struct OnnxRepeat {
     /// Number of iterations, at least two.
     pub trips: u64,
     /// The repeat that it is a part of.
-    pub outer: Option<RepeatId>,
+    pub outer: Option<OnnxRepeatId>,
 }
 
 /// The task of a node that connects a repeat with the nodes around it.
@@ -210,12 +210,14 @@ impl OnnxGraph {
     #[must_use]
     pub fn runs(&self, node: &OnnxNode) -> u64 {
         let mut runs = 1_u64;
-        let mut repeat = node.repeat;
-        while let Some(id) = repeat {
-            let OnnxRepeat { trips, outer, .. } = &self.repeats[id.index()];
-            runs = runs.saturating_mul(*trips);
-            repeat = *outer;
+        for repeat in self.repeats_around(node) {
+            runs = runs.saturating_mul(self.repeats[repeat.index()].trips);
         }
         runs
+    }
+
+    /// The repeats whose bodies a node is in, from the inside.
+    pub fn repeats_around(&self, node: &OnnxNode) -> impl Iterator<Item = OnnxRepeatId> + '_ {
+        std::iter::successors(node.repeat, |repeat| self.repeats[repeat.index()].outer)
     }
 }

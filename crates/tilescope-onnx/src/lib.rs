@@ -43,5 +43,5 @@ pub use error::OnnxError;
 pub use file::{DimValues, Dimension, GraphInput, OnnxFile, Symbol};
 pub use fold::is_foldable;
 pub use graph::{
-    OnnxGraph, OnnxNode, OnnxRepeat, OnnxValue, RepeatId, RepeatPart, ValueId, ValueSource,
+    OnnxGraph, OnnxNode, OnnxRepeat, OnnxRepeatId, OnnxValue, RepeatPart, ValueId, ValueSource,
 };

@@ -21,7 +21,7 @@ use crate::error::OnnxError;
 use crate::file::{DimValues, Dimension, OnnxFile};
 use crate::fold;
 use crate::graph::{
-    OnnxGraph, OnnxNode, OnnxRepeat, OnnxValue, RepeatId, ValueId, ValueSource, full_op,
+    OnnxGraph, OnnxNode, OnnxRepeat, OnnxRepeatId, OnnxValue, ValueId, ValueSource, full_op,
 };
 use crate::proto::{FunctionProto, MAX_RANK, NodeProto, Properties, TensorProto};
 use crate::shape::{NodeView, TensorType};
@@ -65,7 +65,7 @@ pub(crate) struct Resolver<'f> {
     composed: BTreeMap<String, u64>,
     repeats: Vec<OnnxRepeat>,
     /// The innermost repeat whose body is being resolved.
-    repeat: Option<RepeatId>,
+    repeat: Option<OnnxRepeatId>,
     folded_elements: u64,
     text_bytes: usize,
     visited: usize,

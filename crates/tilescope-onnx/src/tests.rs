@@ -14,7 +14,12 @@ use tilescope_fixtures::onnx_file::OnnxFileBuilder;
 
 /// Reads a model and gives all its dimensions values.
 fn resolved(model: &OnnxFileBuilder) -> Result<OnnxGraph, OnnxError> {
-    OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&DimValues::default())
+    decided(model, DimValues::default())
+}
+
+/// The graph of a model with decisions on its dimensions, branches and loops.
+fn decided(model: &OnnxFileBuilder, given: DimValues) -> Result<OnnxGraph, OnnxError> {
+    OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&given)
 }
 
 /// The error message for a model that cannot be read.

@@ -3,7 +3,6 @@
 //! proportional.
 
 use super::ExchangeLink;
-use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, ProgramId, TileRange, TileRuns};
 use tilescope_report::{
     ExchangeRoute, ExchangeTraffic, Rearrangement, Report, ReportError, RoutePattern, TileGroups,
@@ -64,10 +63,7 @@ impl ExchangeFlows {
     /// Parts of the file that cannot be read.
     pub fn read(report: &Report) -> Result<Self, ReportError> {
         let programs = report.programs()?;
-        let mut routes: BTreeMap<ProgramId, Vec<ExchangeRoute>> = BTreeMap::new();
-        for route in report.routes()? {
-            routes.entry(route.program).or_default().push(route);
-        }
+        let routes = report.routes_by_program()?;
         let mut flows = Vec::new();
         for exchange in report.exchanges()? {
             let kind = programs.get(exchange.program).map(|program| program.kind);
@@ -98,8 +94,9 @@ impl ExchangeFlows {
 }
 
 fn in_proportion(exchange: &ExchangeTraffic, link: ExchangeLink) -> ExchangeFlow {
-    let received = present(&exchange.tiles.map(|tile| tile.bytes_in));
-    let sent = present(&exchange.tiles.map(|tile| tile.bytes_delivered));
+    let received = exchange.tiles.map(|tile| tile.bytes_in).filtered(|bytes| *bytes > Bytes::ZERO);
+    let sent =
+        exchange.tiles.map(|tile| tile.bytes_delivered).filtered(|bytes| *bytes > Bytes::ZERO);
     // All sent data, with a multicast counted once: an upper bound for any receiver.
     let all = exchange.tiles.map(|tile| tile.bytes_out).total();
     let alone = |ends: &TileRuns<Bytes>| ends.tile_count() == 1;
@@ -125,13 +122,4 @@ fn flow_along_route(link: ExchangeLink, route: &ExchangeRoute) -> ExchangeFlow {
     let received = route.received();
     let bytes = route.bytes();
     ExchangeFlow { program: route.program, link, sent, received, bytes, pattern }
-}
-
-fn present(values: &TileRuns<Bytes>) -> TileRuns<Bytes> {
-    let mut kept = TileRuns::empty();
-    values
-        .iter()
-        .filter(|(_, value)| **value > Bytes::ZERO)
-        .for_each(|(range, value)| kept.push(range, *value));
-    kept
 }

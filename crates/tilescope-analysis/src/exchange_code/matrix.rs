@@ -2,9 +2,9 @@
 //!
 //! A cell sums the bytes from its senders to its receivers if each exchange runs once. Data in
 //! order follow a staircase, rearranged data their blocks, and broadcasts and gathers fill the
-//! cells of their groups. For all others only both ends are known: each receiver is assumed to get the same
-//! shares from all senders, in proportion to the bytes that they send. These bytes are kept apart
-//! from known ones.
+//! cells of their groups. For all others only both ends are known: each receiver is assumed to get
+//! the same shares from all senders, in proportion to the bytes that they send. These bytes are
+//! kept apart from known ones.
 
 mod blocks;
 mod groups;

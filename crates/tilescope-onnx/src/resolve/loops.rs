@@ -124,8 +124,7 @@ impl<'f> Resolver<'f> {
             if carried.is_empty()
                 && let Some(values) = self.bag_loop((identity, &parts), body, trips, scope)?
             {
-                *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
-                return self.take_results(node, identity, &values, scope);
+                return self.take_loop_results(node, identity, &values, scope);
             }
             let request = RepeatRequest {
                 of: (identity, &parts),
@@ -137,8 +136,7 @@ impl<'f> Resolver<'f> {
                 result_axes: &[],
             };
             if let Some(values) = self.repeated(&request, scope) {
-                *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
-                return self.take_results(node, identity, &values, scope);
+                return self.take_loop_results(node, identity, &values, scope);
             }
         }
         let mut shared = Scope::of_branch(scope, body, identity)?;
@@ -194,8 +192,7 @@ impl<'f> Resolver<'f> {
         for stack in &stacks {
             values.push(Some(self.stacked((identity, &parts), stack, 0)?));
         }
-        *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
-        self.take_results(node, identity, &values, scope)
+        self.take_loop_results(node, identity, &values, scope)
     }
 
     /// Unrolls a `Scan`, with an iteration for each part of its operands.
@@ -259,8 +256,7 @@ impl<'f> Resolver<'f> {
             result_axes: &axes?,
         };
         if let Some(values) = self.repeated(&request, scope) {
-            *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
-            return self.take_results(node, identity, &values, scope);
+            return self.take_loop_results(node, identity, &values, scope);
         }
         if trips > MAX_INLINED as u64 {
             return Err(identity.error(format!("it has more than {MAX_INLINED} iterations")));
@@ -299,8 +295,7 @@ impl<'f> Resolver<'f> {
             let axis = get_listed("scan_output_axes", at)?;
             values.push(Some(self.stacked((identity, &parts), stack, axis)?));
         }
-        *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
-        self.take_results(node, identity, &values, scope)
+        self.take_loop_results(node, identity, &values, scope)
     }
 
     fn body(
@@ -309,6 +304,18 @@ impl<'f> Resolver<'f> {
         identity: &NodeIdentity,
     ) -> Result<&'f GraphProto, OnnxError> {
         graph_attribute(node, "body").ok_or_else(|| identity.error("it has no body"))
+    }
+
+    /// Counts a loop, and gives its results to the nodes after it.
+    fn take_loop_results(
+        &mut self,
+        node: &NodeProto,
+        identity: &NodeIdentity,
+        values: &[Option<ValueId>],
+        scope: &mut Scope<'f, '_>,
+    ) -> Result<(), OnnxError> {
+        *self.composed.entry(node.op.to_string()).or_insert(0) += 1;
+        self.take_results(node, identity, values, scope)
     }
 
     /// The only element of a value, if known.

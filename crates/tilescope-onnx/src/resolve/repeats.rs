@@ -12,7 +12,7 @@ use crate::attributes::{AttributeValue, Attributes};
 use crate::constant::ConstantData;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
-use crate::graph::{OnnxNode, OnnxRepeat, RepeatId, RepeatPart, ValueId, ValueSource};
+use crate::graph::{OnnxNode, OnnxRepeat, OnnxRepeatId, RepeatPart, ValueId, ValueSource};
 use crate::proto::{AttributeValueProto, GraphProto, NodeProto, ValueInfoProto};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ struct GraphMark {
     asked: BTreeSet<String>,
     folded: BTreeMap<String, u64>,
     composed: BTreeMap<String, u64>,
-    repeat: Option<RepeatId>,
+    repeat: Option<OnnxRepeatId>,
     text_bytes: usize,
     visited: usize,
     inlined: usize,
@@ -334,12 +334,12 @@ impl<'f> Resolver<'f> {
         &mut self,
         identity: &NodeIdentity,
         trips: u64,
-    ) -> Result<Option<RepeatId>, OnnxError> {
+    ) -> Result<Option<OnnxRepeatId>, OnnxError> {
         let outer = self.repeat;
         let id = u32::try_from(self.repeats.len());
         let id = id.map_err(|_| identity.error("there are too many loops"))?;
         self.repeats.push(OnnxRepeat { name: identity.name.clone(), trips, outer });
-        self.repeat = Some(RepeatId(id));
+        self.repeat = Some(OnnxRepeatId(id));
         Ok(outer)
     }
 

@@ -1,16 +1,10 @@
 //! Tests of loops: repeats of one body, and iterations with nodes of their own.
 
-use super::{refusal, resolved};
-use crate::{DimValues, OnnxError, OnnxFile, OnnxGraph, RepeatPart};
+use super::{decided, refusal, resolved};
+use crate::{DimValues, OnnxGraph, RepeatPart};
 use std::collections::BTreeMap;
-use std::io::Cursor;
 use tilescope_fixtures::onnx_file::{Message, Node, OnnxFileBuilder, graph, weight};
 use tilescope_fixtures::onnx_text;
-
-/// The graph of a model with decisions on its loops.
-fn decided(model: &OnnxFileBuilder, given: DimValues) -> Result<OnnxGraph, OnnxError> {
-    OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&given)
-}
 
 /// The graph of a model with nodes for each iteration of its loops.
 fn unrolled(model: &OnnxFileBuilder) -> OnnxGraph {

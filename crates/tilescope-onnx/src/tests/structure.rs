@@ -1,9 +1,8 @@
 //! Tests functions, branches, order, and unused nodes.
 
-use super::{refusal, resolved};
-use crate::{AttributeValue, DimValues, OnnxError, OnnxFile, OnnxGraph, ValueSource};
-use std::io::Cursor;
-use tilescope_fixtures::onnx_file::{INT64, Message, Node, OnnxFileBuilder, function, graph};
+use super::{decided, refusal, resolved};
+use crate::{AttributeValue, DimValues, ValueSource};
+use tilescope_fixtures::onnx_file::{INT64, Message, Node, function, graph};
 use tilescope_fixtures::onnx_text;
 
 /// A function's nodes replace its call, with the attributes of the call.
@@ -45,11 +44,6 @@ fn branches_whose_condition_is_known_are_inlined() {
         assert_eq!(graph.nodes.len(), 1);
         assert_eq!((graph.nodes[0].op.as_str(), graph.folded.get("If")), (op, Some(&1)));
     }
-}
-
-/// The graph of a model with decisions on its branches.
-fn decided(model: &OnnxFileBuilder, given: DimValues) -> Result<OnnxGraph, OnnxError> {
-    OnnxFile::read(Cursor::new(model.bytes()))?.resolve(&given)
 }
 
 /// An `If` that depends on data takes the branch that the user selects, and every unused decision

@@ -50,22 +50,14 @@ impl RoutePattern {
         }
     }
 
-    /// The same pattern `offset` tiles higher.
+    /// The same pattern with other groups. Data that keep or change their order have none.
     #[must_use]
-    pub fn shifted(&self, offset: u32) -> Self {
+    pub fn map_groups(&self, change: impl FnOnce(&TileGroups) -> TileGroups) -> Self {
         match self {
             Self::InOrder | Self::Rearranged(_) => self.clone(),
-            Self::Broadcast(groups) => Self::Broadcast(groups.shifted(offset)),
-            Self::Gather(groups) => Self::Gather(groups.shifted(offset)),
-            Self::Unknown(groups) => Self::Unknown(groups.shifted(offset)),
-        }
-    }
-
-    /// The groups of tiles that exchange data, if there are any.
-    pub fn groups(&self) -> Option<&TileGroups> {
-        match self {
-            Self::InOrder | Self::Rearranged(_) => None,
-            Self::Broadcast(groups) | Self::Gather(groups) | Self::Unknown(groups) => Some(groups),
+            Self::Broadcast(groups) => Self::Broadcast(change(groups)),
+            Self::Gather(groups) => Self::Gather(change(groups)),
+            Self::Unknown(groups) => Self::Unknown(change(groups)),
         }
     }
 }
@@ -243,46 +235,21 @@ impl ExchangeRoute {
 
     /// Bytes that each sender delivers.
     pub fn delivered(&self) -> TileRuns<Bytes> {
-        present(&self.tiles, |tile| tile.delivered)
+        self.tiles.map(|tile| tile.delivered).filtered(|bytes| !bytes.is_zero())
     }
 
     /// Bytes that each receiver gets.
     pub fn received(&self) -> TileRuns<Bytes> {
-        present(&self.tiles, |tile| tile.received)
+        self.tiles.map(|tile| tile.received).filtered(|bytes| !bytes.is_zero())
     }
 }
 
 impl RouteBytes {
     /// Joins the bytes of both ends.
     pub fn of(delivered: &TileRuns<Bytes>, received: &TileRuns<Bytes>) -> TileRuns<Self> {
-        let mut edges: Vec<TileId> = Vec::new();
-        for (tiles, _) in delivered.iter().chain(received.iter()) {
-            edges.extend([tiles.first, tiles.end]);
-        }
-        edges.sort_unstable();
-        edges.dedup();
-        let mut joined = TileRuns::empty();
-        for pair in edges.windows(2) {
-            let tile = Self {
-                delivered: delivered.get(pair[0]).copied().unwrap_or_default(),
-                received: received.get(pair[0]).copied().unwrap_or_default(),
-            };
-            if tile != Self::default() {
-                joined.push(TileRange::new(pair[0], pair[1]), tile);
-            }
-        }
-        joined
+        let joined = delivered.merged(received, |delivered, received| Self { delivered, received });
+        joined.filtered(|tile| *tile != Self::default())
     }
-}
-
-fn present(tiles: &TileRuns<RouteBytes>, part: fn(&RouteBytes) -> Bytes) -> TileRuns<Bytes> {
-    let mut kept = TileRuns::empty();
-    for (range, tile) in tiles.iter() {
-        if part(tile) > Bytes::ZERO {
-            kept.push(range, part(tile));
-        }
-    }
-    kept
 }
 
 #[cfg(test)]

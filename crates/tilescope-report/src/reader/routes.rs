@@ -65,6 +65,20 @@ impl Report {
         Ok(routes)
     }
 
+    /// Routes of each exchange that has some.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn routes_by_program(
+        &self,
+    ) -> Result<BTreeMap<ProgramId, Vec<ExchangeRoute>>, ReportError> {
+        let mut routes: BTreeMap<ProgramId, Vec<ExchangeRoute>> = BTreeMap::new();
+        for route in self.routes()? {
+            routes.entry(route.program).or_default().push(route);
+        }
+        Ok(routes)
+    }
+
     /// True if the bytes of each tile along a route are recorded, as since version 2.11.
     pub(super) fn has_routes_by_tile(&self) -> bool {
         self.db.has("exchange_flows", "pattern")

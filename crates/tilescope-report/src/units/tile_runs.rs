@@ -183,6 +183,45 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         }
         mapped
     }
+
+    /// The runs whose values `keeps` accepts.
+    pub fn filtered(&self, keeps: impl Fn(&T) -> bool) -> Self {
+        let mut kept = Self::empty();
+        for (tiles, value) in self.iter().filter(|(_, value)| keeps(value)) {
+            kept.push(tiles, value.clone());
+        }
+        kept
+    }
+}
+
+impl<T: Copy + Default + PartialEq> TileRuns<T> {
+    /// Joins two values on each tile that has either. A missing value counts as the default.
+    pub fn merged<U: Copy + Default + PartialEq, V: Clone + PartialEq>(
+        &self,
+        others: &TileRuns<U>,
+        mut join: impl FnMut(T, U) -> V,
+    ) -> TileRuns<V> {
+        let mut edges = Vec::new();
+        for tiles in
+            self.iter().map(|(tiles, _)| tiles).chain(others.iter().map(|(tiles, _)| tiles))
+        {
+            edges.extend([tiles.first, tiles.end]);
+        }
+        edges.sort_unstable();
+        // Both are constant between adjacent borders, so one sample there is sufficient.
+        edges.dedup();
+        let mut joined = TileRuns::empty();
+        for (first, end) in edges.iter().zip(edges.iter().skip(1)) {
+            let one = self.get(*first);
+            let other = others.get(*first);
+            if one.is_some() || other.is_some() {
+                let value =
+                    join(one.copied().unwrap_or_default(), other.copied().unwrap_or_default());
+                joined.push(TileRange::new(*first, *end), value);
+            }
+        }
+        joined
+    }
 }
 
 impl<T: Quantity> TileRuns<T> {

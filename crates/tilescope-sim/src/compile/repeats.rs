@@ -22,19 +22,13 @@ impl ProgramBuilder<'_> {
         outer: Option<RepeatId>,
     ) -> Vec<(Option<RepeatId>, &'n [NodePlan])> {
         let graph = self.plan.graph;
+        let find_repeat = |node: &NodePlan| graph.repeat_inside(outer, &graph.nodes[node.id.0]);
         let mut parts = Vec::new();
-        let mut start = 0;
-        while start < nodes.len() {
-            let repeat = graph.repeat_inside(outer, &graph.nodes[nodes[start].id.0]);
-            let mut end = start + 1;
-            while repeat.is_some()
-                && end < nodes.len()
-                && graph.repeat_inside(outer, &graph.nodes[nodes[end].id.0]) == repeat
-            {
-                end += 1;
-            }
-            parts.push((repeat, &nodes[start..end]));
-            start = end;
+        for together in nodes.chunk_by(|node, next| {
+            let repeat = find_repeat(node);
+            repeat.is_some() && repeat == find_repeat(next)
+        }) {
+            parts.push((find_repeat(&together[0]), together));
         }
         parts
     }

@@ -1,8 +1,7 @@
 //! Senders and receivers of the exchange of a work.
 
-use super::tile_runs;
 use std::hash::{Hash, Hasher};
-use tilescope_report::units::{Bytes, TileId, TileRange, TileRuns};
+use tilescope_report::units::{TileId, TileRange, TileRuns};
 use tilescope_report::{RouteBytes, RoutePattern, TileGroups, TileTraffic};
 
 /// Bytes of an exchange that follow one pattern, on the tiles of one IPU.
@@ -37,15 +36,14 @@ impl WorkRoutes {
     /// Routes that carry all bytes that the tiles of `traffic` receive.
     pub(crate) fn new(traffic: &TileRuns<TileTraffic>, mut routes: Vec<WorkRoute>) -> Self {
         routes.retain(|route| !route.tiles.is_empty());
-        let received = |tile: &RouteBytes| tile.received;
         debug_assert_eq!(
-            total_of(&routes).map(received).total(),
+            total_of(&routes).map(|tile| tile.received).total(),
             traffic.map(|tile| tile.bytes_delivered).total(),
             "senders deliver all data"
         );
         debug_assert_eq!(
-            present(&total_of(&routes).map(received)),
-            present(&traffic.map(|tile| tile.bytes_in)),
+            total_of(&routes).map(|tile| tile.received).filtered(|bytes| !bytes.is_zero()),
+            traffic.map(|tile| tile.bytes_in).filtered(|bytes| !bytes.is_zero()),
             "routes carry what every tile receives"
         );
         Self(routes)
@@ -56,10 +54,8 @@ impl WorkRoutes {
         if self.0.is_empty() {
             return traffic.clone();
         }
-        let delivered = total_of(&self.0)
-            .map(|tile| TileTraffic { bytes_delivered: tile.delivered, ..TileTraffic::default() });
-        tile_runs::merge_per_tile(traffic, &delivered, |costs, delivered| TileTraffic {
-            bytes_delivered: delivered.bytes_delivered,
+        traffic.merged(&total_of(&self.0), |costs, routed| TileTraffic {
+            bytes_delivered: routed.delivered,
             ..costs
         })
     }
@@ -106,29 +102,15 @@ impl WorkRoutes {
 
 /// Bytes that each tile delivers and receives.
 fn bytes_of(traffic: &TileRuns<TileTraffic>) -> TileRuns<RouteBytes> {
-    let mut bytes = TileRuns::empty();
-    for (tiles, of) in traffic.iter() {
-        if of.bytes_delivered > Bytes::ZERO || of.bytes_in > Bytes::ZERO {
-            let tile = RouteBytes { delivered: of.bytes_delivered, received: of.bytes_in };
-            bytes.push(tiles, tile);
-        }
-    }
-    bytes
-}
-
-/// Runs of nonzero bytes.
-fn present(bytes: &TileRuns<Bytes>) -> TileRuns<Bytes> {
-    let mut kept = TileRuns::empty();
-    for (tiles, bytes) in bytes.iter().filter(|(_, bytes)| !bytes.is_zero()) {
-        kept.push(tiles, *bytes);
-    }
-    kept
+    let bytes =
+        traffic.map(|tile| RouteBytes { delivered: tile.bytes_delivered, received: tile.bytes_in });
+    bytes.filtered(|tile| *tile != RouteBytes::default())
 }
 
 fn total_of(routes: &[WorkRoute]) -> TileRuns<RouteBytes> {
     let none = TileRuns::empty();
     routes.iter().fold(none, |sum, route| {
-        tile_runs::merge_per_tile(&sum, &route.tiles, |one, other| RouteBytes {
+        sum.merged(&route.tiles, |one: RouteBytes, other: RouteBytes| RouteBytes {
             delivered: one.delivered + other.delivered,
             received: one.received + other.received,
         })

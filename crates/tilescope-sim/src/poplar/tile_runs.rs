@@ -26,39 +26,9 @@ fn either<T: Quantity>(
     b: &TileRuns<T>,
     join_values: fn(T, T) -> T,
 ) -> TileRuns<T> {
-    let mut present = TileRuns::empty();
-    for (tiles, value) in
-        merge_per_tile(a, b, join_values).iter().filter(|(_, value)| **value > T::ZERO)
-    {
-        present.push(tiles, *value);
-    }
+    let present = a.merged(b, join_values).filtered(|value| *value > T::ZERO);
     debug_assert!(present.total() <= a.total() + b.total(), "neither a sum nor the larger is more");
     present
-}
-
-/// Joins two values on each tile that has either. A missing value counts as the default.
-pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
-    a: &TileRuns<T>,
-    b: &TileRuns<T>,
-    join: fn(T, T) -> T,
-) -> TileRuns<T> {
-    let mut edges = Vec::new();
-    for (tiles, _) in a.iter().chain(b.iter()) {
-        edges.extend([tiles.first, tiles.end]);
-    }
-    edges.sort_unstable();
-    // Both are constant between adjacent borders, so one sample there is sufficient.
-    edges.dedup();
-    let mut joined = TileRuns::empty();
-    for pair in edges.windows(2) {
-        let one = a.get(pair[0]);
-        let other = b.get(pair[0]);
-        if one.is_some() || other.is_some() {
-            let value = join(one.copied().unwrap_or_default(), other.copied().unwrap_or_default());
-            joined.push(TileRange::new(pair[0], pair[1]), value);
-        }
-    }
-    joined
 }
 
 /// Removes padding from the end, so that `real` elements are left.

@@ -151,7 +151,7 @@ impl WorkPhase {
                 WorkPhaseKind::Exchange { traffic, cycles, routes },
                 WorkPhaseKind::Exchange { traffic: more, cycles: longer, routes: others },
             ) => WorkPhaseKind::Exchange {
-                traffic: tile_runs::merge_per_tile(&traffic, &more, TileTraffic::plus),
+                traffic: traffic.merged(&more, TileTraffic::plus),
                 cycles: tile_runs::add_per_tile(&cycles, &longer),
                 routes: WorkRoutes::joined([(routes, &traffic), (others, &more)]),
             },

@@ -17,35 +17,15 @@ struct GroupEnds {
 }
 
 impl GroupEnds {
-    fn sends(&self, tile: TileId) -> bool {
-        self.senders.binary_search_by_key(&tile, |(tile, _)| *tile).is_ok()
-    }
-
-    fn receives(&self, tile: TileId) -> bool {
-        self.receivers.binary_search_by_key(&tile, |(tile, _)| *tile).is_ok()
-    }
-
     /// Replaces bytes by weights. Returns true if no tile sends to itself.
     fn weigh(&mut self, pattern: &ExchangePattern) -> bool {
         match pattern {
             ExchangePattern::Broadcast(_) => {
-                let mut senders = self.senders.clone();
-                for (tile, weight) in &mut senders {
-                    let others = self.receivers.len() - usize::from(self.receives(*tile));
-                    *weight /= others.max(1) as f64;
-                }
-                self.senders = senders;
-                self.receivers.iter_mut().for_each(|(_, weight)| *weight = 1.0);
+                share_among_others(&mut self.senders, &mut self.receivers);
                 true
             }
             ExchangePattern::Gather(_) => {
-                let mut receivers = self.receivers.clone();
-                for (tile, weight) in &mut receivers {
-                    let others = self.senders.len() - usize::from(self.sends(*tile));
-                    *weight /= others.max(1) as f64;
-                }
-                self.receivers = receivers;
-                self.senders.iter_mut().for_each(|(_, weight)| *weight = 1.0);
+                share_among_others(&mut self.receivers, &mut self.senders);
                 true
             }
             _ => {
@@ -55,6 +35,17 @@ impl GroupEnds {
             }
         }
     }
+}
+
+/// Divides the bytes of each tile of one side by the number of other tiles on the opposite side. All
+/// tiles of that side count the same.
+fn share_among_others(side: &mut [(TileId, f64)], opposite: &mut [(TileId, f64)]) {
+    for (tile, weight) in side {
+        let is_on_both = opposite.binary_search_by_key(tile, |(other, _)| *other).is_ok();
+        let others = opposite.len() - usize::from(is_on_both);
+        *weight /= others.max(1) as f64;
+    }
+    opposite.iter_mut().for_each(|(_, weight)| *weight = 1.0);
 }
 
 impl ExchangeMatrixBuilder {

@@ -81,16 +81,18 @@ fn joins_sides(groups: &SyncGroupMembers) -> bool {
 /// `4 identical replicas. Figures and lanes show one of them.`
 fn alike(of: &ReplicaOverview) -> String {
     let replicas = grouped(of.target.replicas.into());
-    let who = || last_replicas(&of.waits).map_or_else(String::new, |who| format!(" Last: {who}."));
+    let last = match last_replicas(&of.waits) {
+        Some(last) => format!(" Last: {last}."),
+        None => String::new(),
+    };
     if let Some(differ) = sentence(&of.classes) {
         return format!(
             "{differ}. The execution trace has lanes for each class; other figures are those of \
-             replica 0.{}",
-            who()
+             replica 0.{last}"
         );
     }
     if !of.waits.is_empty() {
-        return format!("{replicas} replicas with different waits. Lanes show replica 0.{}", who());
+        return format!("{replicas} replicas with different waits. Lanes show replica 0.{last}");
     }
     let identical = if of.alike { " identical" } else { "" };
     format!("{replicas}{identical} replicas. Figures and lanes show one of them.")

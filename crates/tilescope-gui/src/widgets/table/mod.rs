@@ -251,24 +251,25 @@ impl TableState {
         // letter.
         let shown = self.order.latest().map_or(table.rows.len(), |order| order.rows.len());
         let all = table.rows.len();
-        let text = if shown == all {
+        let rows = if shown == all {
             format!("{} rows", grouped(all as u64))
         } else {
             format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
         };
         let groups = self.order.latest().map_or(0, |order| order.groups_at_top());
-        let all = match groups {
-            0 => text.clone(),
-            groups => format!("{} groups, {text}", grouped(groups as u64)),
-        };
+        if groups == 0 {
+            ui.add(Label::new(RichText::new(rows).weak()).truncate());
+            return;
+        }
+        let groups = format!("{} groups", grouped(groups as u64));
+        let all = format!("{groups}, {rows}");
         let font = TextStyle::Body.resolve(ui.style());
         let width = ui.painter().layout_no_wrap(all.clone(), font, Color32::PLACEHOLDER).size().x;
-        if groups == 0 || width <= ui.available_width() {
+        if width <= ui.available_width() {
             ui.add(Label::new(RichText::new(all).weak()).truncate());
         } else {
             // A number that is cut looks like a smaller one.
-            let short = format!("{} groups", grouped(groups as u64));
-            ui.add(Label::new(RichText::new(short).weak()).truncate()).on_hover_text(all);
+            ui.add(Label::new(RichText::new(groups).weak()).truncate()).on_hover_text(all);
         }
     }
 }

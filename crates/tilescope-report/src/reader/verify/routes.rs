@@ -3,7 +3,7 @@
 use super::{InvariantCheck, InvariantViolation, Report};
 use crate::error::ReportError;
 use crate::model::{ExchangeRoute, ExchangeTraffic, RouteBytes, RoutePattern, TileGroups};
-use crate::units::{Bytes, ProgramId, TileId, TileRuns};
+use crate::units::{Bytes, TileId, TileRuns};
 use std::collections::BTreeMap;
 
 impl Report {
@@ -18,10 +18,7 @@ impl Report {
             return Ok(());
         }
         let mut law = InvariantCheck::new("routes_add_up", found);
-        let mut routes: BTreeMap<ProgramId, Vec<ExchangeRoute>> = BTreeMap::new();
-        for route in self.routes()? {
-            routes.entry(route.program).or_default().push(route);
-        }
+        let routes = self.routes_by_program()?;
         for exchange in self.exchanges()? {
             let Some(routes) = routes.get(&exchange.program) else { continue };
             let id = exchange.program.0;

@@ -1,7 +1,7 @@
 //! The number of runs of each program: that of the trace compared with that of the program tree.
 
 use super::{InvariantCheck, InvariantViolation};
-use crate::model::ProgramKind;
+use crate::model::{ProgramKind, StepActivity};
 use crate::reader::ProgramNodeTable;
 use crate::trace::VerifiedLane;
 use crate::units::{ProgramId, ReplicaClassId};
@@ -42,7 +42,9 @@ pub(super) fn check(
     let called = bounds_by_tree(programs);
     for (class, ran) in bounds_by_trace(programs, lanes) {
         for (id, node) in programs.iter() {
-            if programs.body(id) != id || !is_a_step(node.kind) {
+            // Programs without an activity hold others, or do nothing.
+            let activity = StepActivity::from_program_kind(node.kind, node.stream);
+            if programs.body(id) != id || activity == StepActivity::Other {
                 continue;
             }
             let called = called.get(&id).copied();
@@ -69,19 +71,6 @@ pub(super) fn check(
             });
         }
     }
-}
-
-/// True for programs that are steps when they run. Others hold them, or do nothing.
-fn is_a_step(kind: ProgramKind) -> bool {
-    !matches!(
-        kind,
-        ProgramKind::Sequence
-            | ProgramKind::Repeat
-            | ProgramKind::Switch
-            | ProgramKind::Call
-            | ProgramKind::WriteUndef
-            | ProgramKind::Unknown
-    )
 }
 
 /// Runs of every program that the tree reaches.

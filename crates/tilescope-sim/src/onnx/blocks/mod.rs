@@ -13,7 +13,7 @@ pub use annotated::AnnotationKind;
 use super::options::BlockChoice;
 use crate::graph::{AnnotatedStage, GraphError, ImportProblem};
 use std::collections::HashMap;
-use tilescope_onnx::{OnnxGraph, OnnxNode, RepeatId, ValueSource};
+use tilescope_onnx::{OnnxGraph, OnnxNode, ValueSource};
 use tilescope_report::units::IpuId;
 
 /// The largest number of blocks of a model. No spec has more stages.
@@ -127,15 +127,9 @@ fn with_whole_repeats(file: &OnnxGraph, mut blocks: NodeBlocks) -> NodeBlocks {
         return blocks;
     }
     let mut at = 0;
-    while at < file.nodes.len() {
-        let outermost = outermost_repeat(file, &file.nodes[at]);
-        let mut end = at + 1;
-        while outermost.is_some()
-            && file.nodes.get(end).is_some_and(|node| outermost_repeat(file, node) == outermost)
-        {
-            end += 1;
-        }
-        let read = file.nodes[at..end].iter().flat_map(|node| producers(file, node));
+    for nodes in file.nodes.chunk_by(|node, next| are_in_one_repeat(file, [node, next])) {
+        let end = at + nodes.len();
+        let read = nodes.iter().flat_map(|node| producers(file, node));
         let read = read.filter(|maker| *maker < at).map(|maker| blocks.of_node[maker]);
         let block = read.chain(blocks.of_node[at..end].iter().copied()).max().unwrap_or(0);
         blocks.of_node[at..end].fill(block);
@@ -147,8 +141,10 @@ fn with_whole_repeats(file: &OnnxGraph, mut blocks: NodeBlocks) -> NodeBlocks {
     blocks
 }
 
-fn outermost_repeat(file: &OnnxGraph, node: &OnnxNode) -> Option<RepeatId> {
-    std::iter::successors(node.repeat, |repeat| file.repeats[repeat.index()].outer).last()
+/// True if both nodes are in the same outermost repeat.
+fn are_in_one_repeat(file: &OnnxGraph, nodes: [&OnnxNode; 2]) -> bool {
+    let [one, other] = nodes.map(|node| file.repeats_around(node).last());
+    one.is_some() && one == other
 }
 
 /// The nodes that make the inputs of a node.

@@ -6,7 +6,7 @@
 //! [`SUBWORD_REARRANGE_CYCLES_PER_BYTE`] longer. Only data that no exchange delivers, such as
 //! padding, are copied on the tile.
 
-use super::operand_routes::{OperandExchange, OperandPattern};
+use super::operand_routes::{OperandPattern, OperandTransfer};
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};
 use crate::cost_constants::{
     RELAYOUT_MESSAGES, SUBWORD_REARRANGE_CYCLES_PER_BYTE, TRANSPOSING_MESSAGES,
@@ -64,7 +64,7 @@ pub(crate) fn relocate(
         placing_cycles: Cycles::from_f64((bytes.as_f64() * placing).round()),
         ..OperandExchangeFlow::default()
     });
-    let operand = OperandExchange { flows: flow.collect(), pattern };
+    let operand = OperandTransfer { flows: flow.collect(), pattern };
     builder.exchange(machine, format!("{name}/ExchangePre"), &[operand]);
 }
 

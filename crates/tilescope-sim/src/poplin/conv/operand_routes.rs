@@ -8,7 +8,7 @@ use tilescope_report::units::{Bytes, Quantity, TileId, TileRange, TileRuns};
 use tilescope_report::{RouteBytes, RoutePattern, TileGroups};
 
 /// Bytes of one operand, or of partial sums, that the tiles exchange.
-pub(crate) struct OperandExchange {
+pub(crate) struct OperandTransfer {
     /// Bytes of each tile, from tile 0 on.
     pub flows: Vec<OperandExchangeFlow>,
     pub pattern: OperandPattern,
@@ -30,7 +30,7 @@ pub(crate) enum OperandPattern {
     Moves(Vec<WorkRoute>),
 }
 
-impl OperandExchange {
+impl OperandTransfer {
     /// An exchange with known bytes of each tile and unknown senders.
     pub(crate) fn unknown(flows: Vec<OperandExchangeFlow>) -> Self {
         Self { flows, pattern: OperandPattern::Unknown }
@@ -181,13 +181,18 @@ impl SharingGroup {
 /// tiles send as much as they receive.
 pub(super) fn unknown_route(received: &[Bytes]) -> WorkRoute {
     let bytes = received.iter().map(|bytes| RouteBytes { delivered: *bytes, received: *bytes });
-    let end = TileId(0) + u32::try_from(received.len()).unwrap_or(u32::MAX);
+    route_from_any(bytes.collect())
+}
+
+/// The route of data from unknown senders, with the bytes of tiles from 0 on.
+pub(super) fn route_from_any(bytes: Vec<RouteBytes>) -> WorkRoute {
+    let end = TileId(0) + u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let groups = TileGroups::one(TileRange::new(TileId(0), end));
-    route(bytes.collect(), RoutePattern::Unknown(groups))
+    route(bytes, RoutePattern::Unknown(groups))
 }
 
 /// A route of all data with one pattern, with the bytes of tiles from 0 on.
-pub(super) fn route(bytes: Vec<RouteBytes>, pattern: RoutePattern) -> WorkRoute {
+fn route(bytes: Vec<RouteBytes>, pattern: RoutePattern) -> WorkRoute {
     let mut tiles = TileRuns::empty();
     for (tile, bytes) in TileId(0).onwards().zip(bytes) {
         if bytes != RouteBytes::default() {

@@ -2,7 +2,7 @@
 
 use super::operand_preparation::piece_cycles;
 use super::operand_rearrangement::spread;
-use super::operand_routes::{OperandExchange, OperandPattern};
+use super::operand_routes::{OperandPattern, OperandTransfer};
 use super::tensor_places::TensorPlaces;
 use super::tile_parts::{ConvAxis, ConvTilePart, PartitionedConv};
 use super::vertices;
@@ -212,8 +212,8 @@ impl<'a> ConvPassLowering<'a> {
         let broadcast: Vec<Bytes> = flows[1].iter().map(|flow| flow.received).collect();
         let [input, weights] = flows;
         let operands = [
-            OperandExchange { flows: input, pattern: self.input_pattern() },
-            OperandExchange { flows: weights, pattern: self.weight_pattern() },
+            OperandTransfer { flows: input, pattern: self.input_pattern() },
+            OperandTransfer { flows: weights, pattern: self.weight_pattern() },
         ];
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &operands);
         let cycles = self.arrange_cycles(&broadcast);

@@ -1,6 +1,6 @@
 //! Addition of partial sums, or their cast if there is nothing to add.
 
-use super::operand_routes::{OperandExchange, OperandPattern};
+use super::operand_routes::{OperandPattern, OperandTransfer};
 use super::pass_lowering::ConvPassLowering;
 use super::tile_parts::{ConvAxis, length};
 use super::work_builder::{OperandExchangeFlow, vertex_on};
@@ -119,7 +119,7 @@ impl ConvPassLowering<'_> {
             });
             buffers.push(received);
         }
-        let operand = OperandExchange { flows, pattern };
+        let operand = OperandTransfer { flows, pattern };
         self.builder.exchange(machine, format!("{name}/ExchangePre"), &[operand]);
         let cycles = stages.iter().map(|stage| match *stage {
             ConvReduceStage { outputs: Elements::ZERO, .. } => Cycles::ZERO,

@@ -2,7 +2,7 @@
 
 use super::operand_preparation::piece_cycles;
 use super::operand_rearrangement::{self, deal, spread};
-use super::operand_routes::{OperandExchange, OperandPattern};
+use super::operand_routes::{OperandPattern, OperandTransfer};
 use super::pass_lowering::{ConvPassLowering, ConvPassOperands, OperandSource};
 use super::work_builder::{OperandExchangeFlow, vertex_on};
 use crate::cost_constants::RAGGED_PIECE_COPY_CYCLES;
@@ -115,7 +115,7 @@ impl ConvPassLowering<'_> {
         if let Some(first) = flows.first_mut() {
             *first = OperandExchangeFlow { sent: COUNTER_BYTES, ..OperandExchangeFlow::default() };
         }
-        let operand = OperandExchange::unknown(flows);
+        let operand = OperandTransfer::unknown(flows);
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[operand]);
     }
 

@@ -8,8 +8,8 @@ use crate::poplar::work::{OperationWork, OperationWorkItem, WorkPhaseKind};
 use crate::poplin::ConvParams;
 use crate::poputil::shape_hash::{hash, place};
 use crate::poputil::tensor_layout::TensorLayout;
+use tilescope_report::TileGroups;
 use tilescope_report::units::{TileId, TileRange, TileRuns};
-use tilescope_report::{RoutePattern, TileGroups};
 
 /// Number of tiles that share an exchange bus. A convolution begins at the first of them.
 const TILES_PER_BUS: u32 = 2;
@@ -79,17 +79,6 @@ impl ConvStartTile {
         own
     }
 
-    /// Maps the pattern of a route from the operation's own tiles to those of the IPU.
-    fn pattern(&self, own: &RoutePattern) -> RoutePattern {
-        match own {
-            // Layouts of tensors are in the order of the IPU's tiles.
-            RoutePattern::InOrder | RoutePattern::Rearranged(_) => own.clone(),
-            RoutePattern::Broadcast(groups) => RoutePattern::Broadcast(self.groups(groups)),
-            RoutePattern::Gather(groups) => RoutePattern::Gather(self.groups(groups)),
-            RoutePattern::Unknown(groups) => RoutePattern::Unknown(self.groups(groups)),
-        }
-    }
-
     fn groups(&self, own: &TileGroups) -> TileGroups {
         debug_assert!(own.first == TileId(0) && !own.descending, "parts begin at tile 0: {own:?}");
         let first =
@@ -108,7 +97,8 @@ impl ConvStartTile {
                         *cycles = self.runs(cycles);
                         routes.change(|route| {
                             route.tiles = self.runs(&route.tiles);
-                            route.pattern = self.pattern(&route.pattern);
+                            // Layouts of tensors are in the order of the IPU's tiles.
+                            route.pattern = route.pattern.map_groups(|groups| self.groups(groups));
                         });
                     }
                     WorkPhaseKind::Compute { cycles, vertices } => {

@@ -1,6 +1,6 @@
 //! Builder of the phases of an [`OperationWork`], and the traffic of exchanges.
 
-use super::operand_routes::{OperandExchange, route};
+use super::operand_routes::{OperandTransfer, route_from_any};
 use crate::poplar::routes::{WorkRoute, WorkRoutes};
 use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
@@ -10,7 +10,7 @@ use crate::poplar::work::{
 use crate::targets::IpuTarget;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, Quantity, TileId, TileRange, TileRuns};
-use tilescope_report::{MemoryCategory, RouteBytes, RoutePattern, TileGroups, TileTraffic};
+use tilescope_report::{MemoryCategory, RouteBytes, TileTraffic};
 
 /// Bytes of the longest message. Longer sends are split.
 const MESSAGE_BYTES: Bytes = Bytes(256);
@@ -57,7 +57,7 @@ impl ConvWorkBuilder {
         &mut self,
         machine: &IpuTarget,
         name: String,
-        operands: &[OperandExchange],
+        operands: &[OperandTransfer],
     ) {
         let tiles = operands.iter().map(|operand| operand.flows.len()).max().unwrap_or(0);
         let mut traffic = vec![TileTraffic::default(); tiles];
@@ -68,7 +68,9 @@ impl ConvWorkBuilder {
             let delivered = deliveries(&operand.flows);
             let known = operand.routes();
             is_known |= known.is_some();
-            routes.extend(known.unwrap_or_else(|| vec![unknown_route(&operand.flows, &delivered)]));
+            routes.extend(
+                known.unwrap_or_else(|| vec![route_of_unknown_senders(&operand.flows, &delivered)]),
+            );
             for (tile, (flow, delivered)) in operand.flows.iter().zip(delivered).enumerate() {
                 let all = &mut traffic[tile];
                 let sent = flow.sent.min(delivered);
@@ -196,14 +198,12 @@ impl ConvWorkBuilder {
 }
 
 /// The route of data with known bytes of each tile and unknown senders.
-fn unknown_route(flows: &[OperandExchangeFlow], delivered: &[Bytes]) -> WorkRoute {
+fn route_of_unknown_senders(flows: &[OperandExchangeFlow], delivered: &[Bytes]) -> WorkRoute {
     let mut bytes = Vec::new();
     for (flow, delivered) in flows.iter().zip(delivered) {
         bytes.push(RouteBytes { delivered: *delivered, received: flow.received });
     }
-    let tiles = TileId(0).onwards().zip(&bytes).last().map_or(TileId(0), |(tile, _)| tile + 1);
-    let groups = TileGroups::one(TileRange::new(TileId(0), tiles));
-    route(bytes, RoutePattern::Unknown(groups))
+    route_from_any(bytes)
 }
 
 /// Bytes that each tile delivers, in proportion to the bytes it holds, rounded so that the sum
