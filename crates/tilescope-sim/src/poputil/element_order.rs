@@ -47,13 +47,18 @@ impl OrderedMemory {
         }
     }
 
+    /// The dimensions whose groups are all whole, with their indices.
+    pub(super) fn dims_of_whole_groups(&self) -> impl Iterator<Item = (usize, MemoryDim)> {
+        let dims = self.dims.iter().copied().enumerate();
+        dims.filter(|(at, _)| match self.short {
+            Some(short) => *at != short.groups && at + 1 != self.dims.len(),
+            None => true,
+        })
+    }
+
     /// The dimensions, with those of groups joined to their axis if a group is short.
     pub(super) fn whole_dims(&self) -> impl Iterator<Item = MemoryDim> {
-        let is_group = |at: usize| {
-            self.short.is_some_and(|short| at == short.groups || at + 1 == self.dims.len())
-        };
-        let others = self.dims.iter().enumerate().filter(move |(at, _)| !is_group(*at));
-        others.map(|(_, dim)| *dim).chain(self.short_axis())
+        self.dims_of_whole_groups().map(|(_, dim)| dim).chain(self.short_axis())
     }
 }
 
@@ -202,12 +207,15 @@ impl MemoryDims {
         Self::order(others.chain([axis]), Grouping::NONE)
     }
 
-    /// Creates an order from dimensions, joining adjacent ones that are contiguous.
+    /// Creates an order from dimensions, joining adjacent ones that are contiguous. The only group
+    /// of an axis is longer than the axis, so it continues no other dimension.
     fn order(dims: impl IntoIterator<Item = MemoryDim>, grouping: Grouping) -> ElementOrder {
+        let dims: Vec<MemoryDim> = dims.into_iter().filter(|dim| dim.size > 1).collect();
+        let only_group = dims.len().checked_sub(1).filter(|_| grouping.is_only);
         let mut joined: Vec<MemoryDim> = Vec::new();
-        for dim in dims.into_iter().filter(|dim| dim.size > 1) {
+        for (at, dim) in dims.into_iter().enumerate() {
             match joined.last_mut() {
-                Some(outer) if outer.step == dim.step * dim.size => {
+                Some(outer) if outer.step == dim.step * dim.size && only_group != Some(at) => {
                     *outer = MemoryDim { step: dim.step, size: outer.size * dim.size };
                 }
                 _ => joined.push(dim),

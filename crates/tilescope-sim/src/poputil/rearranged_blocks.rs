@@ -109,40 +109,53 @@ impl<'a> MemorySteps<'a> {
         }
     }
 
-    /// Size of the whole groups of a digit. `None` if this part of it has no groups.
-    fn group_of(&self, digit: FlatDigit) -> Option<u64> {
-        self.part_of(digit)?;
-        if self.kind == Some(GroupKind::Whole) { Some(self.memory.dims.last()?.size) } else { None }
+    /// Sizes of the whole groups of a digit, smallest first.
+    fn groups_of(&self, digit: FlatDigit) -> Vec<u64> {
+        if self.part_of(digit).is_some() {
+            let group = self.memory.dims.last().filter(|_| self.kind == Some(GroupKind::Whole));
+            return group.map(|group| group.size).into_iter().collect();
+        }
+        let mut groups = Vec::new();
+        for (_, dim) in self.memory.dims_of_whole_groups() {
+            if digit.step < dim.step && dim.step < digit.step * digit.size {
+                groups.push(dim.step / digit.step);
+            }
+        }
+        groups.sort_unstable();
+        groups.dedup();
+        groups
     }
 
     /// Distance in memory of elements that are `unit` apart along a digit. `None` if no dimension
-    /// contains all of them.
+    /// contains both.
     fn step(&self, digit: FlatDigit, unit: u64) -> Option<u64> {
         if self.part_of(digit).is_some() {
             let last = self.steps.last()?;
-            return match (self.group_of(digit), self.memory.short) {
-                (Some(group), Some(short)) if unit >= group => {
+            return match (self.groups_of(digit).first(), self.memory.short) {
+                (Some(group), Some(short)) if unit >= *group => {
                     Some(self.steps[short.groups] * (unit / group))
                 }
                 _ => Some(last * unit),
             };
         }
-        let at = self.memory.dims.iter().position(|dim| {
-            dim.step <= digit.step && digit.step * digit.size <= dim.step * dim.size
-        })?;
-        Some(self.steps[at] * (digit.step / self.memory.dims[at].step) * unit)
+        let flat = digit.step * unit;
+        for (at, dim) in self.memory.dims_of_whole_groups() {
+            if dim.step <= flat && flat < dim.step * dim.size {
+                return Some(self.steps[at] * (flat / dim.step));
+            }
+        }
+        None
     }
 
     /// Position of an element of a digit relative to the first element of its part.
     fn position(&self, digit: FlatDigit, at: u64) -> Option<u64> {
-        match (self.part_of(digit), self.group_of(digit)) {
-            (Some(_), Some(group)) => {
-                let inside = self.step(digit, 1)? * (at % group);
-                self.step(digit, group).map(|step| step * (at / group) + inside)
-            }
-            (Some(part), None) => self.step(digit, 1).map(|step| step * (at - part.start)),
-            (None, _) => self.step(digit, 1).map(|step| step * at),
+        let mut rest = at - self.part_of(digit).map_or(0, |part| part.start);
+        let mut position = 0;
+        for group in self.groups_of(digit).into_iter().rev() {
+            position += self.step(digit, group)? * (rest / group);
+            rest %= group;
         }
+        Some(position + self.step(digit, 1)? * rest)
     }
 }
 
@@ -170,8 +183,8 @@ fn blocks(shape: &[u64], orders: [&ElementOrder; 2]) -> Option<Vec<RouteBlock>> 
     Some(blocks)
 }
 
-/// The digits of flat indices that no dimension of either order cuts, innermost first. `None` if
-/// there are no such digits.
+/// The digits of flat indices that no dimension of either order cuts, innermost first. An axis with
+/// a short group is one digit. `None` if dimensions overlap without dividing each other.
 fn common_digits(memories: &[OrderedMemory; 2]) -> Option<Vec<FlatDigit>> {
     let mut borders = Vec::new();
     for memory in memories {
@@ -182,18 +195,16 @@ fn common_digits(memories: &[OrderedMemory; 2]) -> Option<Vec<FlatDigit>> {
     borders.push(1);
     borders.sort_unstable();
     borders.dedup();
+    if borders.windows(2).any(|pair| !pair[1].is_multiple_of(pair[0])) {
+        return None;
+    }
+    // Groups of the other order may divide an axis that has a short group in this one.
+    for axis in memories.iter().filter_map(OrderedMemory::short_axis) {
+        borders.retain(|border| *border <= axis.step || axis.step * axis.size <= *border);
+    }
     let mut digits = Vec::new();
     for pair in borders.windows(2) {
-        if !pair[1].is_multiple_of(pair[0]) {
-            return None;
-        }
         digits.push(FlatDigit { step: pair[0], size: pair[1] / pair[0] });
-    }
-    // A border inside an axis with a short group would cut its groups.
-    for axis in memories.iter().filter_map(OrderedMemory::short_axis) {
-        if !digits.iter().any(|digit| digit.step == axis.step && digit.size == axis.size) {
-            return None;
-        }
     }
     Some(digits)
 }
@@ -209,7 +220,7 @@ fn block(digits: &[FlatDigit], sides: &[MemorySteps; 2]) -> Option<Vec<RouteBloc
             if let Some(own) = side.part_of(*digit) {
                 part = part.start.max(own.start)..part.end.min(own.end);
             }
-            groups.extend(side.group_of(*digit));
+            groups.extend(side.groups_of(*digit));
         }
         if part.is_empty() {
             return Some(Vec::new());
@@ -265,6 +276,7 @@ fn push_dim(dims: &mut Vec<RouteDim>, dim: RouteDim) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::TestCaseResult;
     use tilescope_test_tiers::cases;
 
     /// Positions of all units on both sides.
@@ -298,6 +310,47 @@ mod tests {
         ElementOrder::grouped(&there, axis % shape.len(), group).permuted(&there, &turned)
     }
 
+    /// Compares the blocks between two orders of `shape` with the positions of all its elements.
+    fn check(shape: &[u64], orders: &[ElementOrder; 2], groups: [u64; 2]) -> TestCaseResult {
+        let found = blocks(shape, [&orders[0], &orders[1]]);
+        let flat = orders.each_ref().map(|order| order.flat_indices(shape));
+        let [Some(sent), Some(received)] = flat else {
+            prop_assert!(found.is_none());
+            return Ok(());
+        };
+        let [one, other] = groups;
+        let divides = one.is_multiple_of(other) || other.is_multiple_of(one);
+        // Only groups of one axis that do not divide each other have no blocks.
+        let Some(found) = found else {
+            prop_assert!(!divides, "{orders:?}");
+            return Ok(());
+        };
+        let mut place = vec![0; received.len()];
+        for (at, flat) in (0u64..).zip(&received) {
+            place[usize::try_from(*flat).unwrap()] = at;
+        }
+        let sent = (0u64..).zip(&sent);
+        let wanted: Vec<(u64, u64)> =
+            sent.map(|(at, flat)| (at, place[usize::try_from(*flat).unwrap()])).collect();
+        prop_assert_eq!(positions(&found), wanted, "{:?}", orders);
+        Ok(())
+    }
+
+    /// Every pair of groups of one axis, whole and short.
+    #[test]
+    fn groups_of_one_axis_in_both_orders_have_blocks() {
+        for size in 1..24 {
+            for groups in (1..10).flat_map(|one| (1..10).map(move |other| [one, other])) {
+                for turns in [[0, 0], [0, 1], [1, 0], [1, 1]] {
+                    // The axis of `size` is grouped in both orders, wherever the view has it.
+                    let shape = [size, 2];
+                    let orders = [0, 1].map(|at| order(&shape, turns[at], groups[at], turns[at]));
+                    check(&shape, &orders, groups).unwrap();
+                }
+            }
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(500)))]
         #[test]
@@ -308,27 +361,7 @@ mod tests {
             turns in [0usize..3, 0..3],
         ) {
             let orders = [0, 1].map(|side| order(&shape, axes[side], groups[side], turns[side]));
-            let found = blocks(&shape, [&orders[0], &orders[1]]);
-            let flat = orders.each_ref().map(|order| order.flat_indices(&shape));
-            let [Some(sent), Some(received)] = flat else {
-                prop_assert!(found.is_none());
-                return Ok(());
-            };
-            let [one, other] = groups;
-            let divides = one.is_multiple_of(other) || other.is_multiple_of(one);
-            // Only groups of one axis that do not divide each other have no blocks.
-            let Some(found) = found else {
-                prop_assert!(!divides, "{orders:?}");
-                return Ok(());
-            };
-            let mut place = vec![0; received.len()];
-            for (at, flat) in (0u64..).zip(&received) {
-                place[usize::try_from(*flat).unwrap()] = at;
-            }
-            let sent = (0u64..).zip(&sent);
-            let wanted: Vec<(u64, u64)> =
-                sent.map(|(at, flat)| (at, place[usize::try_from(*flat).unwrap()])).collect();
-            prop_assert_eq!(positions(&found), wanted);
+            check(&shape, &orders, groups)?;
         }
     }
 }
