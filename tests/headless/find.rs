@@ -2,13 +2,15 @@
 
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use tilescope_analysis::find::{
     CatalogueItem, QueryAmount, SearchCatalogue, SearchEntity, SearchList, SearchQuery,
-    SearchResults, find, values,
+    SearchResults, SearchTotals, find, values,
 };
 use tilescope_analysis::statistics::spread;
 use tilescope_report::Report;
+use tilescope_report::trace::{EqualSteps, LengthGroup, ProgramStepTotals, StepVisitor};
 use tilescope_report::units::{Bytes, Cycles, TileId};
 
 struct Pipeline {
@@ -76,6 +78,53 @@ fn steps_split_over_ipus_and_over_lengths_add_up() {
     assert!(long.count > 0 && short.count > 0);
     assert_eq!(long.count + short.count, all.count);
     assert_eq!(long.cycles + short.cycles, all.cycles);
+}
+
+/// All steps of programs, one by one.
+#[derive(Default)]
+struct SingleSteps(Vec<EqualSteps>);
+
+impl StepVisitor for SingleSteps {
+    fn take_totals(&mut self, _: &ProgramStepTotals) -> bool {
+        false
+    }
+
+    fn take_lengths(&mut self, _: &ProgramStepTotals, _: &[LengthGroup]) -> bool {
+        false
+    }
+
+    fn take_steps(&mut self, steps: &EqualSteps) {
+        self.0.extend(steps.program.map(|_| *steps));
+    }
+}
+
+#[test]
+fn conditions_on_steps_agree_with_single_steps() {
+    let trace = PIPELINE.report.trace().unwrap().unwrap();
+    let mut single = SingleSteps::default();
+    for lane in (0..trace.lanes().len()).filter_map(|index| trace.lane(index)) {
+        lane.visit_steps(&mut single).unwrap();
+    }
+    let lengths: BTreeSet<u64> = single.0.iter().map(|steps| steps.cycles.0).collect();
+    assert!(lengths.len() > 50, "{}", lengths.len());
+    for limit in lengths.iter().flat_map(|length| [*length, length + 1]) {
+        for query in ["", "bytes>=100", "bytes<2KiB"] {
+            let mut expected = SearchTotals::default();
+            for steps in single.0.iter().filter(|steps| steps.cycles.0 >= limit) {
+                let bytes = steps.bytes_moved.0;
+                if (query.contains('>') && bytes < 100) || (query.contains('<') && bytes >= 2_048) {
+                    continue;
+                }
+                expected.count += steps.times;
+                expected.cycles += steps.cycles.saturating_mul(steps.times);
+                expected.bytes += steps.bytes_moved.saturating_mul(steps.times);
+            }
+            let found = found(&format!("in:steps cycles>={limit} {query}"));
+            let mut totals = found.totals.get(&SearchList::Steps).copied().unwrap_or_default();
+            totals.things = 0;
+            assert_eq!(totals, expected, "{limit} {query}");
+        }
+    }
 }
 
 #[test]

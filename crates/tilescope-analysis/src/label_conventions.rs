@@ -1,12 +1,6 @@
 //! Facts that only names and labels reveal, because reports have no field for them. Each function
 //! names the writer of the label.
 
-/// True for labels of phases in which a pipeline fills or drains. The simulator labels marks of phases
-/// `ramp-up`, `main` and `ramp-down` (`PipelinePhase::name` of its schedule).
-pub(crate) fn is_ramp(label: &str) -> bool {
-    matches!(label, "ramp-up" | "ramp-down")
-}
-
 /// The stage of a program that is a forward pass. The simulator names the program `B1/forward`, and
 /// its marks `B1 forward`.
 pub(crate) fn forward_program(name: &str) -> Option<&str> {
@@ -122,12 +116,6 @@ pub(crate) fn is_float32(about: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn phases_that_fill_or_drain_are_ramps() {
-        assert!(is_ramp("ramp-up") && is_ramp("ramp-down"));
-        assert!(!is_ramp("main"));
-    }
 
     #[test]
     fn collectives_are_recognized_by_name() {

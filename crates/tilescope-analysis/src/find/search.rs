@@ -10,7 +10,7 @@ use crate::distribution::{ValueDistribution, is_short};
 use crate::trace::ProgramRunTotals;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tilescope_report::trace::{EqualSteps, ProgramStepTotals, StepVisitor, Trace};
+use tilescope_report::trace::{EqualSteps, LengthGroup, ProgramStepTotals, StepVisitor, Trace};
 use tilescope_report::units::{
     Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns, VariableId, VertexTypeId, grouped,
 };
@@ -175,6 +175,30 @@ impl StepVisitor for StepValueCollector<'_> {
         }
     }
 
+    fn take_lengths(&mut self, totals: &ProgramStepTotals, groups: &[LengthGroup]) -> bool {
+        if self.single || self.tests.all_steps(totals) == Some(true) {
+            return false;
+        }
+        let Some(matching) = self.tests.matching_lengths(totals, groups) else { return false };
+        let bytes = totals.least_bytes_moved;
+        match self.amount {
+            QueryAmount::Bytes if bytes == totals.most_bytes_moved => {
+                for group in matching {
+                    self.values.add_times(bytes.0, group.steps);
+                }
+                true
+            }
+            // The squares of lengths are known if all steps of a group are equal.
+            QueryAmount::Cycles if matching.iter().all(|group| group.shortest == group.longest) => {
+                for group in matching {
+                    self.values.add_times(group.shortest.0, group.steps);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn take_steps(&mut self, steps: &EqualSteps) {
         let Some(program) = steps.program else { return };
         if self.tests.steps(steps) && self.wanted.contains(&(program, steps.kind())) {
@@ -228,6 +252,20 @@ impl StepVisitor for StepSumCollector<'_> {
             sum.add_totals(totals);
         }
         all.is_some()
+    }
+
+    fn take_lengths(&mut self, totals: &ProgramStepTotals, groups: &[LengthGroup]) -> bool {
+        let own = totals.program.map(|program| (program, totals.kind()));
+        let Some(sum) = own.and_then(|own| self.sums.get_mut(&own)) else { return true };
+        let Some(matching) = self.tests.matching_lengths(totals, groups) else { return false };
+        for group in matching {
+            sum.add(&ProgramRunTotals {
+                steps: group.steps,
+                cycles: group.cycles,
+                bytes: group.bytes_moved,
+            });
+        }
+        true
     }
 
     fn take_steps(&mut self, steps: &EqualSteps) {
@@ -332,6 +370,21 @@ impl<'q> QueryMatcher<'q> {
         self.conditions().any(|(_, amount, ..)| amount != QueryAmount::Count)
     }
 
+    /// The groups of these totals that match; `None` if only some steps of a group may.
+    fn matching_lengths<'g>(
+        &self,
+        totals: &ProgramStepTotals,
+        groups: &'g [LengthGroup],
+    ) -> Option<Vec<&'g LengthGroup>> {
+        let mut matching = Vec::new();
+        for group in groups {
+            if self.all_of_lengths(totals, (group.shortest.0, group.longest.0))? {
+                matching.push(group);
+            }
+        }
+        Some(matching)
+    }
+
     /// True if the figures of each of equal steps match.
     fn steps(&self, steps: &EqualSteps) -> bool {
         self.conditions().all(|(negated, amount, comparison, limit)| {
@@ -347,10 +400,16 @@ impl<'q> QueryMatcher<'q> {
     /// The result for all steps of these totals: `Some(true)` if all match, `Some(false)` if none
     /// does, `None` if some may.
     fn all_steps(&self, totals: &ProgramStepTotals) -> Option<bool> {
+        let lengths = totals.lengths.shortest().zip(totals.lengths.longest())?;
+        self.all_of_lengths(totals, lengths)
+    }
+
+    /// The same for the steps of these totals whose lengths are in a range, both ends included.
+    fn all_of_lengths(&self, totals: &ProgramStepTotals, lengths: (u64, u64)) -> Option<bool> {
         let mut all = Some(true);
         for (negated, amount, comparison, limit) in self.conditions() {
             let ends = match amount {
-                QueryAmount::Cycles => totals.lengths.shortest().zip(totals.lengths.longest())?,
+                QueryAmount::Cycles => lengths,
                 QueryAmount::Bytes => (totals.least_bytes_moved.0, totals.most_bytes_moved.0),
                 QueryAmount::Count => continue,
             };

@@ -7,11 +7,6 @@ use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark};
 /// The number of marks per read.
 const PAGE: usize = 1 << 16;
 
-/// Phases of a run in which a pipeline is full, by start.
-pub(super) fn full_phases(report: &Report) -> Result<Vec<CycleRange>, ReportError> {
-    report.cycles_of_marks(MarkKind::Phase, |label| !crate::label_conventions::is_ramp(label))
-}
-
 /// The earlier of the next marks of two kinds; of the first kind, if both start together.
 pub(super) fn earlier(
     first: &mut Peekable<MarkPages<'_>>,

@@ -1,14 +1,16 @@
 //! All marks of a report in rows: short rows are read once, long rows only in the visible parts.
 
 use super::mark_blocks::{MarkRow, MarkRowBuilder};
-use super::mark_pages::{MarkPages, earlier, full_phases};
-use super::repeated_marks::{RepeatedMarkFinder, RepeatedMarks};
+use super::mark_pages::{MarkPages, earlier};
+use super::repeated_marks::{MarkRowParts, RepeatedMarkFinder, RepeatedMarks};
 use super::{MarkBlock, MarkRowId};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, ReplicaClassId, ReplicaIpu, grouped};
-use tilescope_report::{LongMarkRow, MarkFilter, MarkKind, Report, ReportError, TraceMark};
+use tilescope_report::{
+    LongMarkRow, MarkFilter, MarkKind, PhaseRanges, Report, ReportError, TraceMark, is_ramp,
+};
 
 /// Kinds of marks that apply to all IPUs, in the order of their rows.
 pub const COMMON_MARKS: [MarkKind; 6] = [
@@ -127,17 +129,23 @@ impl MarkRows {
         self.row(id).map_or(Ok(Vec::new()), |row| row.shown(window, cycles_per_pixel, &read))
     }
 
-    /// Finds repeated marks of a long row.
+    /// Finds repeated marks of a long row; of slots, only those that end in `full` phases count.
     fn find_repeated(
         &mut self,
         report: &Report,
         kind: MarkKind,
-        within: Option<&[CycleRange]>,
+        full: Option<&PhaseRanges>,
     ) -> Result<(), ReportError> {
         let id = MarkRowId::Common(kind);
         if let Some(row) = self.long.iter().find(|row| row.id == id) {
             let read = self.page_reader(report, id);
-            let found = RepeatedMarks::in_blocks(kind, &row.blocks, within, &read)?;
+            let phases = |window| full_phases_in(report, window);
+            let parts = match (&row.full_slots, full.filter(|_| kind == MarkKind::Slot)) {
+                (Some(slots), _) => MarkRowParts::of_full_slots(&row.blocks, slots),
+                (None, Some(full)) => MarkRowParts::within(&row.blocks, full, &read)?,
+                (None, None) => MarkRowParts::all(&row.blocks),
+            };
+            let found = RepeatedMarks::in_parts(kind, &parts, &phases, &read)?;
             drop(read);
             self.repeated.extend(found);
         }
@@ -261,6 +269,23 @@ impl MarkRows {
     }
 }
 
+/// The phases in a window in which a pipeline is full.
+fn full_phases_in(report: &Report, window: CycleRange) -> Result<PhaseRanges, ReportError> {
+    let filter = MarkFilter {
+        kind: Some(MarkKind::Phase),
+        ipu: None,
+        window: Some(CycleRange::new(window.start, window.end.saturating_add(Cycles(1)))),
+        limit: usize::MAX,
+    };
+    let mut full = PhaseRanges::default();
+    for mark in report.marks_of_class(ReplicaClassId(0), &filter)? {
+        if !is_ramp(&mark.label) {
+            full.push(mark.cycles);
+        }
+    }
+    Ok(full)
+}
+
 /// Consecutive marks of a row, by start.
 #[derive(Default)]
 struct MarkPage {
@@ -363,8 +388,8 @@ struct MarkRowsReader {
     /// Rows that are stored as blocks in the report, and are not read here.
     long: Arc<Vec<LongMarkRow>>,
     repeated: Vec<RepeatedMarks>,
-    /// Phases in which a pipeline is full, by start.
-    full: Option<Vec<CycleRange>>,
+    /// Phases in which a pipeline is full; `None` if there are none, or if they are not needed.
+    full: Option<PhaseRanges>,
     left: u64,
     /// The part of the run in which marks begin; `None` for the whole run.
     part: Option<CycleRange>,
@@ -394,8 +419,8 @@ impl MarkRowsReader {
     fn read(mut self, report: &Report, ipus: &[IpuId]) -> Result<Option<MarkRows>, ReportError> {
         for kind in COMMON_MARKS {
             if self.is_long(MarkRowId::Common(kind)) {
-                if kind == MarkKind::Phase {
-                    self.full = Some(full_phases(report)?);
+                if kind == MarkKind::Phase && !self.knows_full_slots() {
+                    self.full = Some(report.full_phases()?);
                 }
             } else if !self.common(report, kind)? {
                 return Ok(None);
@@ -411,8 +436,7 @@ impl MarkRowsReader {
         let order = [MarkKind::Iteration, MarkKind::Slot];
         let mut rows = self.finish();
         for kind in order {
-            let within = full.as_deref().filter(|_| kind == MarkKind::Slot);
-            rows.find_repeated(report, kind, within)?;
+            rows.find_repeated(report, kind, full.as_ref())?;
         }
         rows.repeated.sort_by_key(|found| order.iter().position(|kind| *kind == found.kind));
         Ok(Some(rows))
@@ -420,6 +444,11 @@ impl MarkRowsReader {
 
     fn is_long(&self, id: MarkRowId) -> bool {
         self.long.iter().any(|row| row.id == id)
+    }
+
+    /// True if the row of slots says in which of them the pipeline is full.
+    fn knows_full_slots(&self) -> bool {
+        self.long.iter().any(|row| row.full_slots.is_some())
     }
 
     /// Reads stages and updates of a class of replicas; returns false if there are too many.
@@ -463,7 +492,7 @@ impl MarkRowsReader {
             let place = self.push(MarkRowId::Common(kind), &mark);
             if kind == MarkKind::Phase {
                 let full = self.full.get_or_insert_default();
-                if !crate::label_conventions::is_ramp(&mark.label) {
+                if !is_ramp(&mark.label) {
                     full.push(mark.cycles);
                 }
             }
@@ -574,6 +603,8 @@ mod tests {
         let ipus = [IpuId(0), IpuId(1)];
         let long = MarkRows::read(&report, &ipus, 100).unwrap().expect("few beside long rows");
         assert_eq!(long.long.len(), rows);
+        let of_slots = long.long.iter().find(|row| row.id == MarkRowId::Common(MarkKind::Slot));
+        assert!(of_slots.unwrap().full_slots.is_some());
         let reader = MarkRowsReader::new(&ipus, u64::MAX, None, Arc::default());
         let read = reader.read(&report, &ipus).unwrap().unwrap();
         assert_eq!(long.repeated.len(), read.repeated.len());

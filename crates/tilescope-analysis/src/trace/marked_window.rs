@@ -3,10 +3,11 @@
 
 use super::repeated_marks::RepeatedMarkFinder;
 use super::run_share::{RunShare, Share, ShareWindow, WholeRun};
-use crate::label_conventions::is_ramp;
 use crate::view_location::ViewLocation;
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
-use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark, TrainingPass};
+use tilescope_report::{
+    MarkFilter, MarkKind, PhaseRanges, Report, ReportError, TraceMark, TrainingPass, is_ramp,
+};
 
 /// The approximate number of marks of a kind to read, up to those of an iteration.
 pub(crate) const MOST_MARKS: u64 = 1 << 14;
@@ -221,7 +222,7 @@ impl RunMarks {
     pub(crate) fn typical_slot(&self) -> Option<CycleRange> {
         let first = self.phases.iter().next();
         let full = first.map(|_| self.phases.ranges(|phase| !phase.is_ramp()));
-        let mut slots = RepeatedMarkFinder::new(MarkKind::Slot, full);
+        let mut slots = RepeatedMarkFinder::new(MarkKind::Slot, full.map(PhaseRanges::new));
         for (place, mark) in (0..).zip(&self.slots.marks) {
             slots.push(mark, place);
         }

@@ -3,7 +3,7 @@
 use super::mark_blocks::ReadBlock;
 use super::{MarkBlock, MarkRowId};
 use tilescope_report::units::{CycleRange, Cycles};
-use tilescope_report::{MarkKind, ReportError, TraceMark};
+use tilescope_report::{FullSlots, MarkKind, PhaseRanges, ReportError, TraceMark};
 
 /// Inverse of the share by which a length may differ from the median and still count as typical.
 const NEAR_MEDIAN: u64 = 100;
@@ -62,39 +62,34 @@ pub struct RepeatedMarks {
 }
 
 impl RepeatedMarks {
-    /// The repeated marks in a row of blocks; only those in `within` count. If lengths differ too
-    /// much, the typical mark is chosen among a few thousand marks in the middle.
-    pub(crate) fn in_blocks(
+    /// The repeated marks among those of a row that count. If lengths differ too much, the typical
+    /// mark is chosen among a few thousand marks in the middle.
+    pub(crate) fn in_parts(
         kind: MarkKind,
-        blocks: &[MarkBlock],
-        within: Option<&[CycleRange]>,
+        parts: &MarkRowParts,
+        phases: ReadPhases<'_>,
         read: ReadBlock<'_>,
     ) -> Result<Option<Self>, ReportError> {
-        let mut counted = CountedBlocks { within, others: false, blocks: Vec::new() };
-        counted.add(blocks, read)?;
-        let count: u64 = counted.blocks.iter().map(|block| block.count).sum();
-        let lengths = counted.blocks.iter().map(|block| (block.shortest, block.longest));
-        let Some((shortest, longest)) =
-            lengths.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)))
-        else {
-            return Ok(None);
-        };
+        let mut all = FullSlots::default();
+        parts.counted.iter().for_each(|(_, counted)| all.add(counted));
+        let FullSlots { count, shortest, longest } = all;
         if count < 2 {
             return Ok(None);
         }
-        let fastest = counted.blocks.iter().find(|block| block.shortest == shortest);
-        let fastest = fastest.map(|block| marks_of(block, read)).transpose()?.unwrap_or_default();
-        let fastest = fastest.into_iter().find(|mark| mark.range.length() == shortest);
-        let slowest = counted.blocks.iter().rfind(|block| block.longest == longest);
-        let slowest = slowest.map(|block| marks_of(block, read)).transpose()?.unwrap_or_default();
-        let slowest = slowest.into_iter().rfind(|mark| mark.range.length() == longest);
-        let typical = counted.middle(count / 2, (shortest, longest), read)?;
+        let reader = PartReader { phases, read };
+        let fastest = parts.counted.iter().find(|(_, counted)| counted.shortest == shortest);
+        let fastest = reader.marks_of(fastest)?.into_iter();
+        let fastest = fastest.min_by_key(|mark| mark.range.length());
+        let slowest = parts.counted.iter().rfind(|(_, counted)| counted.longest == longest);
+        let slowest = reader.marks_of(slowest)?.into_iter();
+        let slowest = slowest.max_by_key(|mark| mark.range.length());
+        let typical = parts.middle(&all, &reader)?;
         let (Some(fastest), Some(slowest), Some(typical)) = (fastest, slowest, typical) else {
             return Ok(None);
         };
         let TypicalMark { mut period, place: typical } = typical;
         period.count = count / (period.last - period.first + 1);
-        Ok(Some(Self { kind, count, others: counted.others, typical, period, fastest, slowest }))
+        Ok(Some(Self { kind, count, others: parts.others, typical, period, fastest, slowest }))
     }
 
     /// True if all of them take the same number of cycles.
@@ -114,21 +109,58 @@ impl MarkPlace {
     }
 }
 
-/// Blocks of marks that all count.
-struct CountedBlocks<'a> {
-    within: Option<&'a [CycleRange]>,
+/// Reads the phases in a window in which a pipeline is full.
+pub(crate) type ReadPhases<'a> = &'a dyn Fn(CycleRange) -> Result<PhaseRanges, ReportError>;
+
+/// Blocks of a row with marks that count, and these marks.
+pub(crate) struct MarkRowParts {
+    counted: Vec<(MarkBlock, FullSlots)>,
+    /// True if there are others.
     others: bool,
-    blocks: Vec<MarkBlock>,
 }
 
-impl CountedBlocks<'_> {
-    fn add(&mut self, blocks: &[MarkBlock], read: ReadBlock<'_>) -> Result<(), ReportError> {
+impl MarkRowParts {
+    /// All marks of a row.
+    pub(crate) fn all(blocks: &[MarkBlock]) -> Self {
+        let counted = blocks.iter().map(|block| (*block, FullSlots::from(block)));
+        Self { counted: counted.collect(), others: false }
+    }
+
+    /// The counted slots of each block.
+    pub(crate) fn of_full_slots(blocks: &[MarkBlock], slots: &[FullSlots]) -> Self {
+        let mut parts = Self { counted: Vec::new(), others: false };
+        for (block, counted) in blocks.iter().zip(slots) {
+            parts.others |= counted.count < block.count;
+            if counted.count > 0 {
+                parts.counted.push((*block, *counted));
+            }
+        }
+        parts
+    }
+
+    /// The marks that end in phases. Reads blocks of which only some marks may.
+    pub(crate) fn within(
+        blocks: &[MarkBlock],
+        phases: &PhaseRanges,
+        read: ReadBlock<'_>,
+    ) -> Result<Self, ReportError> {
+        let mut parts = Self { counted: Vec::new(), others: false };
+        parts.add(blocks, phases, read)?;
+        Ok(parts)
+    }
+
+    fn add(
+        &mut self,
+        blocks: &[MarkBlock],
+        phases: &PhaseRanges,
+        read: ReadBlock<'_>,
+    ) -> Result<(), ReportError> {
         for block in blocks {
-            let ends = ends_of(block);
-            if counts(self.within, ends) {
-                self.blocks.push(*block);
-            } else if block.count > 1 && may_count(self.within, ends) {
-                self.add(&read(block)?, read)?;
+            let ends = block.ends();
+            if phases.contain(ends) {
+                self.counted.push((*block, FullSlots::from(block)));
+            } else if block.count > 1 && phases.may_contain(ends) {
+                self.add(&read(block)?, phases, read)?;
             } else {
                 self.others = true;
             }
@@ -136,59 +168,65 @@ impl CountedBlocks<'_> {
         Ok(())
     }
 
-    /// A mark of approximately median length at or near a position among those that count.
+    /// A mark of approximately median length at or near the middle of those that count.
     fn middle(
         &self,
-        place: u64,
-        (shortest, longest): (Cycles, Cycles),
-        read: ReadBlock<'_>,
+        all: &FullSlots,
+        reader: &PartReader<'_>,
     ) -> Result<Option<TypicalMark>, ReportError> {
-        let ends: Vec<u64> = self
-            .blocks
-            .iter()
-            .scan(0, |end, block| {
-                *end += block.count;
-                Some(*end)
-            })
-            .collect();
+        let place = all.count / 2;
+        let mut ends = Vec::new();
+        let mut end = 0;
+        for (_, counted) in &self.counted {
+            end += counted.count;
+            ends.push(end);
+        }
         let holds = ends.partition_point(|end| *end <= place);
-        let Some(block) = self.blocks.get(holds) else { return Ok(None) };
-        if longest - shortest <= shortest / NEAR_MEDIAN {
-            let before = ends.get(holds).map_or(0, |end| end - block.count);
+        if all.longest - all.shortest <= all.shortest / NEAR_MEDIAN {
+            let before = holds.checked_sub(1).map_or(0, |previous| ends[previous]);
             let at = usize::try_from(place - before).unwrap_or(usize::MAX);
-            return Ok(marks_of(block, read)?.get(at).copied().map(TypicalMark::alone));
+            let marks = reader.marks_of(self.counted.get(holds))?;
+            return Ok(marks.get(at).copied().map(TypicalMark::alone));
         }
         let first = ends.partition_point(|end| *end <= place.saturating_sub(TYPICAL_OF / 2));
         let mut marks = Vec::new();
-        for block in self.blocks.get(first..).unwrap_or_default() {
+        for part in self.counted.get(first..).unwrap_or_default() {
             if marks.len() as u64 >= TYPICAL_OF {
                 break;
             }
-            marks.extend(marks_of(block, read)?);
+            marks.extend(reader.marks_of(Some(part))?);
         }
         Ok(typical_of(marks))
     }
 }
 
-/// True if marks that end in a range of cycles, excluding its start, count. Slots count in the
-/// phase in which they end, since they begin before the end of the previous phase.
-fn counts(within: Option<&[CycleRange]>, ends: CycleRange) -> bool {
-    let Some(within) = within else { return true };
-    let before = within.partition_point(|range| range.start < ends.start);
-    let last = before.checked_sub(1).and_then(|at| within.get(at));
-    last.is_some_and(|range| ends.end <= range.end)
+/// Reads the marks that count.
+struct PartReader<'a> {
+    phases: ReadPhases<'a>,
+    read: ReadBlock<'a>,
 }
 
-/// True if some of the marks that end in a range of cycles may count.
-fn may_count(within: Option<&[CycleRange]>, ends: CycleRange) -> bool {
-    let Some(within) = within else { return true };
-    let first = within.partition_point(|range| range.end < ends.start);
-    within.get(first).is_some_and(|range| range.start < ends.end)
-}
-
-/// The range from the earliest possible end of a block's first mark to the end of its last mark.
-fn ends_of(block: &MarkBlock) -> CycleRange {
-    CycleRange::new(block.range.start.saturating_add(block.shortest), block.range.end)
+impl PartReader<'_> {
+    /// The marks of a block that count.
+    fn marks_of(
+        &self,
+        part: Option<&(MarkBlock, FullSlots)>,
+    ) -> Result<Vec<MarkPlace>, ReportError> {
+        let Some((block, counted)) = part else { return Ok(Vec::new()) };
+        let blocks = if counted.count == block.count {
+            vec![*block]
+        } else {
+            let phases = (self.phases)(block.range)?;
+            let own = MarkRowParts::within(&[*block], &phases, self.read)?;
+            own.counted.into_iter().map(|(block, _)| block).collect()
+        };
+        let mut marks = Vec::new();
+        for block in blocks {
+            let singles = singles_of(&block, self.read)?;
+            marks.extend(singles.iter().map(MarkPlace::of_single));
+        }
+        Ok(marks)
+    }
 }
 
 /// The single marks of a block.
@@ -201,10 +239,6 @@ fn singles_of(block: &MarkBlock, read: ReadBlock<'_>) -> Result<Vec<MarkBlock>, 
         marks.extend(singles_of(&part, read)?);
     }
     Ok(marks)
-}
-
-fn marks_of(block: &MarkBlock, read: ReadBlock<'_>) -> Result<Vec<MarkPlace>, ReportError> {
-    Ok(singles_of(block, read)?.iter().map(MarkPlace::of_single).collect())
 }
 
 /// A typical mark and its period.
@@ -279,21 +313,21 @@ fn marks_together(places: &[MarkPlace]) -> usize {
 /// Finds repeated marks of a kind.
 pub(crate) struct RepeatedMarkFinder {
     kind: MarkKind,
-    /// Ranges in which the ends of counted marks are, by start; `None` to count all marks.
-    within: Option<Vec<CycleRange>>,
+    /// Phases in which counted marks end; `None` to count all marks.
+    within: Option<PhaseRanges>,
     others: bool,
     places: Vec<MarkPlace>,
 }
 
 impl RepeatedMarkFinder {
-    pub(crate) fn new(kind: MarkKind, within: Option<Vec<CycleRange>>) -> Self {
+    pub(crate) fn new(kind: MarkKind, within: Option<PhaseRanges>) -> Self {
         Self { kind, within, others: false, places: Vec::new() }
     }
 
     /// Adds the next mark with its position in its row.
     pub(crate) fn push(&mut self, mark: &TraceMark, first: u64) {
         let ends = CycleRange::new(mark.cycles.end, mark.cycles.end);
-        if counts(self.within.as_deref(), ends) {
+        if self.within.as_ref().is_none_or(|phases| phases.contain(ends)) {
             self.places.push(MarkPlace { first, number: mark.index, range: mark.cycles });
         } else {
             self.others = true;
@@ -333,6 +367,7 @@ mod tests {
         within: Option<Vec<CycleRange>>,
         again: u64,
     ) -> Option<RepeatedMarks> {
+        let within = within.map(PhaseRanges::new);
         let mut finder = RepeatedMarkFinder::new(MarkKind::Iteration, within);
         let mut at = 0;
         for (place, length) in (0..).zip(lengths) {

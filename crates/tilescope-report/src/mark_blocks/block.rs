@@ -152,6 +152,11 @@ impl MarkBlock {
         Some(all)
     }
 
+    /// The range from the earliest possible end of the first mark to the end of the last one.
+    pub fn ends(&self) -> CycleRange {
+        CycleRange::new(self.range.start.saturating_add(self.shortest), self.range.end)
+    }
+
     /// The micro-batch of a single stage.
     pub fn micro_batch(&self) -> Option<u64> {
         self.micro_batches.filter(|_| self.count == 1).map(|(number, _)| number)

@@ -7,8 +7,11 @@
 
 mod block;
 mod block_list;
+mod full_slots;
 mod row_blocks;
 
 pub use block::{MarkBlock, MarkRowId, PassCycles};
 pub(crate) use block_list::decode;
+pub(crate) use full_slots::decode as decode_full_slots;
+pub use full_slots::{FullSlots, PhaseRanges, is_ramp};
 pub(crate) use row_blocks::{FinePiece, MarkRowBlocks};

@@ -2,6 +2,7 @@
 
 use super::block::{MarkBlock, MarkRowId};
 use super::block_list::encode;
+use super::full_slots::FullSlotCounter;
 use crate::codec::pack;
 use crate::error::ReportError;
 use crate::model::{MarkKind, TraceMark};
@@ -23,6 +24,7 @@ pub(crate) struct MarkRowBlocks {
     numbered: i64,
     /// True if a stage or an update belongs to no single IPU, and so to the rows of all IPUs.
     has_stages_of_all: bool,
+    full_slots: FullSlotCounter,
 }
 
 #[derive(Default)]
@@ -53,6 +55,7 @@ pub(crate) struct FinishedMarkRow {
     id: MarkRowId,
     marks: u64,
     raw: Vec<u8>,
+    full_slots: Option<Vec<u8>>,
 }
 
 impl MarkRowBlocks {
@@ -74,9 +77,13 @@ impl MarkRowBlocks {
             // Slots of a full pipeline get separate blocks.
             let slots = self.rows.get_mut(&MarkRowId::Common(MarkKind::Slot));
             slots.into_iter().for_each(|slots| slots.is_closed = true);
+            self.full_slots.phase(mark);
         }
         let row = self.rows.entry(id).or_default();
         row.push(mark);
+        if mark.kind == MarkKind::Slot {
+            self.full_slots.push(row.last_block(), mark);
+        }
         if row.fine.len() as u64 <= FULL_BLOCK {
             return Vec::new();
         }
@@ -96,7 +103,14 @@ impl MarkRowBlocks {
             // A row whose marks are not in order is read mark by mark.
             let is_known = !row.is_unordered && (id.ipu().is_none() || !self.has_stages_of_all);
             let Some(number) = row.number.filter(|_| is_known) else { continue };
-            long.push(FinishedMarkRow { number, id, marks: row.marks, raw: encode(&row.coarse) });
+            let is_of_slots = id == MarkRowId::Common(MarkKind::Slot);
+            let full_slots = if is_of_slots {
+                std::mem::take(&mut self.full_slots).finish(row.coarse.len())
+            } else {
+                None
+            };
+            let raw = encode(&row.coarse);
+            long.push(FinishedMarkRow { number, id, marks: row.marks, raw, full_slots });
         }
         long.sort_by_key(|row| row.number);
         (pieces, long)
@@ -115,6 +129,12 @@ impl OpenRow {
             None => self.fine.push(next),
         }
         self.is_closed = false;
+    }
+
+    /// The index of the coarse block that the last mark will be in.
+    fn last_block(&self) -> usize {
+        let begins_another = self.fine.len() as u64 > FULL_BLOCK;
+        self.coarse.len() + usize::from(begins_another)
     }
 
     /// Makes a coarse block of the fine ones. The first one is held back until there is a second
@@ -155,12 +175,12 @@ impl FinePiece {
 impl FinishedMarkRow {
     /// Packs and stores the row.
     pub(crate) fn insert(self, rows: &RowWriter) -> Result<(), ReportError> {
-        let Self { number, id, marks, raw } = self;
+        let Self { number, id, marks, raw, full_slots } = self;
         let (class, kind, ipu) = match id {
             MarkRowId::Common(kind) => (ReplicaClassId(0), Some(kind.name()), None),
             MarkRowId::Ipu(ReplicaIpu { class, ipu }) => (class, None, Some(ipu)),
         };
-        let row = params![number, class, kind, ipu, marks as i64, pack(&raw)];
+        let row = params![number, class, kind, ipu, marks as i64, pack(&raw), full_slots];
         rows.insert(schema::MARK_ROWS, row)
     }
 }

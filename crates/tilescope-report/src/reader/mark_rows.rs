@@ -4,7 +4,7 @@ use super::{PackedMarks, Report};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
-use crate::mark_blocks::{self, MarkBlock, MarkRowId};
+use crate::mark_blocks::{self, FullSlots, MarkBlock, MarkRowId, PhaseRanges, is_ramp};
 use crate::model::MarkKind;
 use crate::row_cells::RowCells;
 use crate::schema;
@@ -17,6 +17,9 @@ pub struct LongMarkRow {
     pub id: MarkRowId,
     /// Consecutive blocks, by start.
     pub blocks: Vec<MarkBlock>,
+    /// For each block of slots, those in which the pipeline is full; `None` in other rows, and if
+    /// they are not known.
+    pub full_slots: Option<Vec<FullSlots>>,
     number: i64,
     marks: u64,
 }
@@ -36,7 +39,7 @@ impl Report {
     /// A part of the file cannot be read.
     pub fn long_mark_rows(&self) -> Result<Arc<Vec<LongMarkRow>>, ReportError> {
         self.long_mark_rows.get(|| {
-            let columns = ["id", "class", "kind", "ipu", "marks", "data"];
+            let columns = ["id", "class", "kind", "ipu", "marks", "data", "full_slots"];
             let select = SelectQuery::all(schema::MARK_ROWS, &columns).clauses("ORDER BY id");
             let mut broken = None;
             let rows = self.db.list(select, |cells| {
@@ -52,6 +55,15 @@ impl Report {
             }
             Ok(rows.into_iter().flatten().collect())
         })
+    }
+
+    /// Phases in which a pipeline is full.
+    ///
+    /// # Errors
+    /// A part of the file cannot be read.
+    pub fn full_phases(&self) -> Result<PhaseRanges, ReportError> {
+        let ranges = self.cycles_of_marks(MarkKind::Phase, |label| !is_ramp(label))?;
+        Ok(PhaseRanges::new(ranges))
     }
 
     /// The smaller blocks inside the block at index `place` of a long row.
@@ -94,8 +106,17 @@ impl Report {
                 let number = row.number;
                 wrong.push(format!("row {number} of mark_rows counts {counted} of {marks} marks"));
             }
+            let full = match row.full_slots {
+                Some(_) => self.full_phases()?,
+                None => PhaseRanges::default(),
+            };
+            let mut counts = row.full_slots.iter().flatten();
             for place in 0..row.blocks.len() {
-                self.finer_mark_blocks(row, place)?;
+                let fine = self.finer_mark_blocks(row, place)?;
+                let expected = full.slots_of(&fine);
+                if counts.next().is_some_and(|counted| expected.is_some_and(|of| of != *counted)) {
+                    wrong.push(format!("block {place} of slots counts those of phases wrongly"));
+                }
             }
         }
         Ok(wrong)
@@ -113,5 +134,9 @@ fn long_row(cells: &RowCells) -> Option<LongMarkRow> {
     };
     let marks = cells.count(4, MAX_COUNT)?;
     let blocks = mark_blocks::decode(cells.blob(5)?, 0)?;
-    Some(LongMarkRow { id, blocks, number, marks })
+    let full_slots = match cells.blob(6) {
+        Some(blob) => Some(mark_blocks::decode_full_slots(blob, &blocks)?),
+        None => None,
+    };
+    Some(LongMarkRow { id, blocks, full_slots, number, marks })
 }

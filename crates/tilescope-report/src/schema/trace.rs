@@ -123,6 +123,16 @@ pub(super) const TRACE_TOTALS: SchemaTable = table(
     "",
 );
 
+pub(super) const TRACE_LENGTHS: SchemaTable = table(
+    "trace_lengths",
+    "the entries of `trace_totals` by length of their steps; since version 2.11",
+    &[
+        col("id", KEY, "trace_totals.id"),
+        col("data", BLOB, "compressed sums, by bucket of the lengths of each entry"),
+    ],
+    "",
+);
+
 pub(super) const TRACE_EXCHANGE_ORDER: SchemaTable = table(
     "trace_exchange_order",
     "the steps before exchanges of a long lane, counted; since version 2.10",
@@ -210,6 +220,12 @@ pub(super) const MARK_ROWS: SchemaTable = table(
         col("ipu", NUMBER, "marks.ipu; NULL for marks of all IPUs"),
         col("marks", COUNT, "number of marks"),
         col("data", BLOB, "compressed blocks of up to 4,096 of them, counted"),
+        col(
+            "full_slots",
+            BLOB,
+            "compressed counts of slots in which the pipeline is full, by block; NULL: not known; \
+             since version 2.11",
+        ),
     ],
     "",
 );

@@ -5,6 +5,7 @@
 
 use super::chunk::{CHUNK_STEPS, StepTally};
 use super::lane::TraceLane;
+use super::length_groups::LengthGroup;
 use super::program_totals::{
     ProgramStepTotals, SEGMENT_STEPS, TotalsKey, segment_level_count, steps_per_segment,
 };
@@ -51,13 +52,18 @@ pub trait StepVisitor {
     /// Visits all steps of a program at once. Returns `false` to get them in smaller groups.
     fn take_totals(&mut self, totals: &ProgramStepTotals) -> bool;
 
+    /// Visits the steps of a program that it refused, by length. Returns `false` to get them in
+    /// smaller groups.
+    fn take_lengths(&mut self, totals: &ProgramStepTotals, groups: &[LengthGroup]) -> bool;
+
     /// Visits equal steps, in any order.
     fn take_steps(&mut self, steps: &EqualSteps);
 }
 
 impl TraceLane<'_> {
     /// Passes all steps to `visitor`, in the largest groups that it takes: totals of a program over
-    /// many steps, over fewer if it refuses those, and finally step by step.
+    /// many steps, sums of these by length, totals over fewer steps if it refuses both, and finally
+    /// step by step.
     pub fn visit_steps(&self, visitor: &mut dyn StepVisitor) -> Result<(), ReportError> {
         let all = self.info().steps;
         if !self.store.has_totals() {
@@ -86,6 +92,13 @@ impl TraceLane<'_> {
             if !visitor.take_totals(totals) {
                 refused.push(totals.key());
             }
+        }
+        if !refused.is_empty() && self.store.has_lengths() {
+            let segment = self.store.segment_with_groups(self.info(), level, at)?;
+            refused.retain(|key| match segment.get(*key) {
+                Some(totals) => !visitor.take_lengths(totals, totals.groups()),
+                None => true,
+            });
         }
         if refused.is_empty() {
             return Ok(());

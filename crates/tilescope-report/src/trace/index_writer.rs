@@ -146,6 +146,7 @@ impl TraceIndexBlob {
             Self::Details(key, raw) => ("trace_details", key, raw),
             Self::Nodes(key, raw) => ("trace_nodes", key, raw),
             Self::Totals(key, raw) => ("trace_totals", key, raw),
+            Self::Lengths(key, raw) => ("trace_lengths", key, raw),
             Self::SyncPoints(key, raw) => ("trace_sync_points", key, raw),
             Self::ExchangeOrder(key, raw) => ("trace_exchange_order", key, raw),
         };

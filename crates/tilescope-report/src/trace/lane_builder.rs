@@ -18,6 +18,8 @@ pub(crate) enum TraceIndexBlob {
     /// Details of the steps of a chunk.
     Details(i64, Vec<u8>),
     Nodes(i64, Vec<u8>),
+    /// Sums by length of the entries of a segment.
+    Lengths(i64, Vec<u8>),
     /// Totals by program of a segment of steps.
     Totals(i64, Vec<u8>),
     /// A block of points at which lanes wait for each other.
@@ -108,18 +110,23 @@ impl LaneBuilder {
     /// Encodes the complete pieces of the sums.
     fn store_pieces(&mut self, blobs: &mut Vec<TraceIndexBlob>) {
         let lane = self.lane;
-        blobs.extend(self.pieces.drain(..).map(|piece| match piece {
-            LaneSumPiece::Nodes { level, block, nodes } => {
-                TraceIndexBlob::Nodes(lane.block_key(level, block), pyramid::encode(&nodes))
+        for piece in self.pieces.drain(..) {
+            match piece {
+                LaneSumPiece::Nodes { level, block, nodes } => {
+                    let key = lane.block_key(level, block);
+                    blobs.push(TraceIndexBlob::Nodes(key, pyramid::encode(&nodes)));
+                }
+                LaneSumPiece::Totals { level, at, totals } => {
+                    let key = lane.block_key(level, at);
+                    let encoded = totals.encode(at * steps_per_segment(level));
+                    blobs.push(TraceIndexBlob::Totals(key, encoded.totals));
+                    blobs.push(TraceIndexBlob::Lengths(key, encoded.groups));
+                }
+                LaneSumPiece::ExchangeOrder(raw) => {
+                    blobs.push(TraceIndexBlob::ExchangeOrder(i64::from(lane.number()), raw));
+                }
             }
-            LaneSumPiece::Totals { level, at, totals } => {
-                let first = at * steps_per_segment(level);
-                TraceIndexBlob::Totals(lane.block_key(level, at), totals.encode(first))
-            }
-            LaneSumPiece::ExchangeOrder(raw) => {
-                TraceIndexBlob::ExchangeOrder(i64::from(lane.number()), raw)
-            }
-        }));
+        }
     }
 
     fn store_chunk(&mut self, room: &mut usize, blobs: &mut Vec<TraceIndexBlob>) {

@@ -66,10 +66,14 @@ impl LogHistogram {
 
     /// Lengths of each bucket that is not empty, and their number, from short to long.
     pub fn iter(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
-        self.buckets.iter().map(|(bucket, count)| {
-            let lengths = lengths(*bucket);
-            ((*lengths.start()).max(self.min)..=(*lengths.end()).min(self.max), *count)
+        self.buckets().map(|(lengths, count)| {
+            ((*lengths.start()).max(self.min)..=(*lengths.end()).min(self.max), count)
         })
+    }
+
+    /// The limits of each bucket that is not empty, and the number of lengths in it.
+    pub(super) fn buckets(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
+        self.buckets.iter().map(|(bucket, count)| (lengths(*bucket), *count))
     }
 
     /// A length that this percentage of all lengths does not exceed, less than an eighth above the
@@ -153,7 +157,7 @@ impl LogHistogram {
 
 /// The bucket of a length.
 #[expect(clippy::cast_possible_truncation, reason = "64 powers of two with eight buckets each")]
-fn bucket(length: u64) -> u16 {
+pub(super) fn bucket(length: u64) -> u16 {
     if length < EXACT_BELOW {
         return length as u16;
     }
@@ -164,7 +168,7 @@ fn bucket(length: u64) -> u16 {
 }
 
 /// The range of lengths of a bucket.
-fn lengths(bucket: u16) -> RangeInclusive<u64> {
+pub(super) fn lengths(bucket: u16) -> RangeInclusive<u64> {
     let bucket = u64::from(bucket);
     let Some(above) = bucket.checked_sub(EXACT_BELOW) else { return bucket..=bucket };
     let shift = (above >> SUB_BUCKET_BITS) + 1;

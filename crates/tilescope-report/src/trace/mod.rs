@@ -28,6 +28,8 @@
 //!   at most `p` such nodes are in the window, and higher levels have ever fewer: O(p) nodes.
 //! * `all_totals`: the nodes of the top level, at most 16.
 //! * `program_sums`: the segments of the top level, at most 16, with their histograms skipped.
+//! * `visit_steps` with a condition on lengths: the segments of the top level, and below only the
+//!   programs of which a group of similar lengths has steps on both sides of the condition.
 //! * `program_totals` of a range of steps: whole segments inside, at most 30 per level, and at most
 //!   128 chunks at the ends.
 //! * Building: one pass, O(1) per step; in memory are one chunk, and one blob of nodes and one
@@ -51,6 +53,7 @@ mod lane_number;
 mod lane_pieces;
 mod lane_spans;
 mod lane_sums;
+mod length_groups;
 mod log_histogram;
 mod program_totals;
 mod pyramid;
@@ -72,6 +75,7 @@ pub use lane::{StepLengths, TraceLane};
 pub(super) use lane_builder::TraceIndexBlob;
 pub(crate) use lane_number::LaneNumber;
 pub(super) use lane_pieces::{LaneStepCursor, partition_point_near};
+pub use length_groups::LengthGroup;
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};

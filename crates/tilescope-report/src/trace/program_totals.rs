@@ -8,6 +8,7 @@
 // All code here reads bytes from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+use super::length_groups::{LengthGroup, LengthGroups};
 use super::log_histogram::LogHistogram;
 use super::pyramid::FAN_OUT;
 use super::recent_places::RecentPlaces;
@@ -71,6 +72,8 @@ pub struct ProgramStepTotals {
     pub first_position: u64,
     /// The distribution of their lengths.
     pub lengths: LogHistogram,
+    /// Sums by length; none if only the totals were read.
+    groups: LengthGroups,
 }
 
 /// Sums of the steps of one program, of one kind, on a lane: [`ProgramStepTotals`] without the
@@ -211,6 +214,11 @@ impl ProgramStepTotals {
         self.class.activity()
     }
 
+    /// The steps by length, from short to long; none if only their totals were read.
+    pub(super) fn groups(&self) -> &[LengthGroup] {
+        self.groups.groups()
+    }
+
     /// Counts `times` equal steps, starting at `position`.
     fn add_steps(&mut self, position: u64, each: StepAmounts, times: u64) {
         let StepAmounts { length, bytes_in, bytes_out } = each;
@@ -227,6 +235,9 @@ impl ProgramStepTotals {
         self.squared_cycles = self.squared_cycles.saturating_add(all_squared);
         self.first_position = self.first_position.min(position);
         self.lengths.count_times(length.0, times);
+        if times > 0 {
+            self.groups.add(&LengthGroup::of_equal(length, moved, times));
+        }
     }
 
     /// Adds other steps of the same program, anywhere on the lane.
@@ -241,6 +252,7 @@ impl ProgramStepTotals {
         self.squared_cycles = self.squared_cycles.saturating_add(other.squared_cycles);
         self.first_position = self.first_position.min(other.first_position);
         self.lengths.add(&other.lengths);
+        other.groups.groups().iter().for_each(|group| self.groups.add(group));
     }
 }
 
@@ -288,10 +300,12 @@ impl ProgramTotals {
     }
 
     /// A segment that begins at a position, not packed yet: column after column.
-    pub(super) fn encode(mut self, first: u64) -> Vec<u8> {
+    pub(super) fn encode(mut self, first: u64) -> EncodedSegment {
         // Readers merge segments entry by entry (see `ProgramStepSums::joined`), which requires the
         // same order in all of them.
         self.sort();
+        let mut groups = Vec::with_capacity(self.entries.len() * 4);
+        self.entries.iter().for_each(|totals| totals.groups.write(&mut groups));
         let mut raw = Vec::with_capacity(self.entries.len() * 16 + 16);
         write_varint(&mut raw, self.entries.len() as u64);
         let mut write_column = |value: &dyn Fn(&ProgramStepTotals) -> u64| {
@@ -316,7 +330,28 @@ impl ProgramTotals {
         for totals in &self.entries {
             totals.lengths.write(&mut raw);
         }
-        raw
+        EncodedSegment { totals: raw, groups }
+    }
+
+    /// The same totals with the sums by length in the blob of their segment, if it is sound.
+    pub(super) fn with_groups(mut self, blob: &[u8]) -> Option<Self> {
+        let raw = unpack(blob, MAX_SEGMENT_BYTES)?;
+        let mut cursor = VarintReader::new(&raw);
+        for totals in &mut self.entries {
+            totals.groups = LengthGroups::read(&mut cursor, totals)?;
+        }
+        if cursor.is_done() { Some(self) } else { None }
+    }
+
+    /// The same totals without sums by length.
+    pub(super) fn without_groups(mut self) -> Self {
+        self.entries.iter_mut().for_each(|totals| totals.groups = LengthGroups::default());
+        self
+    }
+
+    /// The totals with a key.
+    pub(super) fn get(&self, key: TotalsKey) -> Option<&ProgramStepTotals> {
+        self.entries.get(*self.index.get(&key)?)
     }
 
     /// Decodes the blob of a segment that begins at position `first` and has `steps` steps, if it
@@ -354,9 +389,18 @@ impl ProgramTotals {
 
     /// Size in memory in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let lengths: usize = self.entries.iter().map(|totals| totals.lengths.bytes()).sum();
+        let of_lengths =
+            |totals: &ProgramStepTotals| totals.lengths.bytes() + totals.groups.bytes();
+        let lengths: usize = self.entries.iter().map(of_lengths).sum();
         lengths + self.entries.len() * (size_of::<ProgramStepTotals>() + 40)
     }
+}
+
+/// The pieces of a segment, not packed yet.
+pub(super) struct EncodedSegment {
+    pub(super) totals: Vec<u8>,
+    /// Sums by length of each entry.
+    pub(super) groups: Vec<u8>,
 }
 
 /// The amounts of a step that are summed.
@@ -453,6 +497,7 @@ fn empty_totals((program, class): TotalsKey, first_position: u64) -> ProgramStep
         squared_cycles: 0,
         first_position,
         lengths: LogHistogram::default(),
+        groups: LengthGroups::default(),
     }
 }
 
@@ -537,17 +582,21 @@ mod tests {
         }
     }
 
-    /// The segments of a lane, by key.
-    fn segments(records: &[StepRecord]) -> BTreeMap<i64, Vec<u8>> {
+    /// The segments of a lane with their sums by length, by key.
+    fn segments(records: &[StepRecord]) -> BTreeMap<i64, [Vec<u8>; 2]> {
         let (mut room, mut blobs) = (100, Vec::new());
         let mut builder = LaneBuilder::new(lane());
         records.iter().for_each(|record| builder.push(*record, None, &mut room, &mut blobs));
         builder.finish(&mut room, &mut blobs);
-        let segment = |blob| match blob {
-            TraceIndexBlob::Totals(key, raw) => Some((key, pack(&raw))),
-            _ => None,
-        };
-        blobs.into_iter().filter_map(segment).collect()
+        let mut found: BTreeMap<i64, [Vec<u8>; 2]> = BTreeMap::new();
+        for blob in blobs {
+            match blob {
+                TraceIndexBlob::Totals(key, raw) => found.entry(key).or_default()[0] = pack(&raw),
+                TraceIndexBlob::Lengths(key, raw) => found.entry(key).or_default()[1] = pack(&raw),
+                _ => {}
+            }
+        }
+        found
     }
 
     fn slow(records: &[StepRecord], first: u64) -> Vec<ProgramStepTotals> {
@@ -581,13 +630,14 @@ mod tests {
                 let mut sums = Vec::new();
                 for at in 0..all.div_ceil(size) {
                     let steps = at * size..((at + 1) * size).min(all);
-                    let blob = found.remove(&lane().block_key(level, at)).expect("a segment");
+                    let blobs = found.remove(&lane().block_key(level, at));
+                    let [blob, groups] = blobs.expect("a segment");
                     let count = steps.end - steps.start;
                     let decoded = ProgramTotals::decode(&blob, steps.start, count);
                     sums.push(ProgramStepSums::decode(&blob, steps.start, count).expect("sound"));
                     let own = &records[steps.start as usize..steps.end as usize];
-                    let decoded = decoded.expect("sound").into_totals();
-                    prop_assert_eq!(decoded, slow(own, steps.start));
+                    let decoded = decoded.expect("sound").with_groups(&groups).expect("sound");
+                    prop_assert_eq!(decoded.into_totals(), slow(own, steps.start));
                 }
                 prop_assert_eq!(&ProgramStepSums::joined(sums), &whole);
             }

@@ -352,6 +352,23 @@ impl TraceStore {
         self.decoded(&TOTALS, number, |blob| decode(blob, first, steps))
     }
 
+    /// True if sums by length are stored; files before version 2.11 have none.
+    pub(super) fn has_lengths(&self) -> bool {
+        self.db.has(LENGTHS.table, "id")
+    }
+
+    /// Totals by program of one segment of one level with their sums by length; not cached.
+    pub(super) fn segment_with_groups(
+        &self,
+        lane: LaneInfo,
+        level: u32,
+        at: u64,
+    ) -> Result<ProgramTotals, ReportError> {
+        let totals = self.read_segment(lane, (level, at), ProgramTotals::decode)?;
+        let number = lane.number().block_key(level, at);
+        self.decoded(&LENGTHS, number, |blob| totals.with_groups(blob))
+    }
+
     /// The busy steps before exchanges of a lane; none in files of older versions and for short
     /// lanes.
     pub(super) fn exchange_order(
@@ -639,6 +656,7 @@ static CHUNKS: BlobColumn = BlobColumn::of_pieces("trace_chunks");
 static DETAILS: BlobColumn = BlobColumn::of_pieces("trace_details");
 static NODES: BlobColumn = BlobColumn::of_pieces("trace_nodes");
 static TOTALS: BlobColumn = BlobColumn::of_pieces("trace_totals");
+static LENGTHS: BlobColumn = BlobColumn::of_pieces("trace_lengths");
 static EXCHANGE_ORDER: BlobColumn = BlobColumn::of_pieces("trace_exchange_order");
 static SYNC_POINTS: BlobColumn = BlobColumn::of_pieces("trace_sync_points");
 static PATH_PIECES: BlobColumn = BlobColumn::of_pieces(PATH_INDEX);

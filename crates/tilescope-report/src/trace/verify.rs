@@ -89,34 +89,22 @@ impl Trace {
         let lanes = self.store.lanes.iter();
         let count_chunks = |lane: &LaneInfo| lane.steps.div_ceil(CHUNK_STEPS as u64);
         let has_details = |lane: &&LaneInfo| self.store.has_details(**lane);
-        let needed: [(&'static str, u64); 4] = [
+        let mut segments = 0;
+        let mut blocks = 0;
+        for lane in lanes.clone() {
+            for level in 0..segment_level_count(lane.steps) {
+                segments += lane.steps.div_ceil(steps_per_segment(level));
+            }
+            for level in 1..=pyramid::level_count(lane.steps) {
+                blocks += pyramid::node_count(lane.steps, level).div_ceil(BLOCK_NODES as u64);
+            }
+        }
+        let needed: [(&'static str, u64); 5] = [
             ("trace_chunks", lanes.clone().map(count_chunks).sum()),
-            ("trace_details", lanes.clone().filter(has_details).map(count_chunks).sum()),
-            (
-                "trace_nodes",
-                lanes
-                    .clone()
-                    .map(|lane| -> u64 {
-                        let count_blocks = |level| {
-                            pyramid::node_count(lane.steps, level).div_ceil(BLOCK_NODES as u64)
-                        };
-                        (1..=pyramid::level_count(lane.steps)).map(count_blocks).sum()
-                    })
-                    .sum(),
-            ),
-            (
-                "trace_totals",
-                if self.store.has_totals() {
-                    lanes
-                        .map(|lane| -> u64 {
-                            let levels = 0..segment_level_count(lane.steps);
-                            levels.map(|level| lane.steps.div_ceil(steps_per_segment(level))).sum()
-                        })
-                        .sum()
-                } else {
-                    0
-                },
-            ),
+            ("trace_details", lanes.filter(has_details).map(count_chunks).sum()),
+            ("trace_nodes", blocks),
+            ("trace_totals", if self.store.has_totals() { segments } else { 0 }),
+            ("trace_lengths", if self.store.has_lengths() { segments } else { 0 }),
         ];
         let mut broken = Vec::new();
         for (table, needed) in needed {
@@ -444,9 +432,14 @@ impl<'a> LanePass<'a> {
                         self.programs.add(&totals);
                     }
                     let same = level >= self.levels || {
-                        let place = (level, at);
-                        let stored =
-                            self.store.read_segment(self.info, place, ProgramTotals::decode)?;
+                        let (totals, stored) = if self.store.has_lengths() {
+                            (totals, self.store.segment_with_groups(self.info, level, at)?)
+                        } else {
+                            let place = (level, at);
+                            let decode = ProgramTotals::decode;
+                            let stored = self.store.read_segment(self.info, place, decode)?;
+                            (totals.without_groups(), stored)
+                        };
                         totals.into_totals() == stored.into_totals()
                     };
                     let text =
