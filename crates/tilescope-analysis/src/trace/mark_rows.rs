@@ -125,7 +125,7 @@ impl MarkRows {
         window: CycleRange,
         cycles_per_pixel: f64,
     ) -> Result<Vec<MarkBlock>, ReportError> {
-        let read = self.page_reader(report, id);
+        let read = self.page_reader(report, id, window.end);
         self.row(id).map_or(Ok(Vec::new()), |row| row.shown(window, cycles_per_pixel, &read))
     }
 
@@ -138,7 +138,7 @@ impl MarkRows {
     ) -> Result<(), ReportError> {
         let id = MarkRowId::Common(kind);
         if let Some(row) = self.long.iter().find(|row| row.id == id) {
-            let read = self.page_reader(report, id);
+            let read = self.page_reader(report, id, Cycles::MAX);
             let phases = |window| full_phases_in(report, window);
             let parts = match (&row.full_slots, full.filter(|_| kind == MarkKind::Slot)) {
                 (Some(slots), _) => MarkRowParts::of_full_slots(&row.blocks, slots),
@@ -159,7 +159,7 @@ impl MarkRows {
         id: MarkRowId,
         number: u64,
     ) -> Result<Vec<MarkBlock>, ReportError> {
-        let read = self.page_reader(report, id);
+        let read = self.page_reader(report, id, Cycles::MAX);
         self.row(id).map_or(Ok(Vec::new()), |row| row.of_micro_batch(number, &read))
     }
 
@@ -173,12 +173,13 @@ impl MarkRows {
         self.rows.keys().copied()
     }
 
-    /// Reads the parts of blocks of a row: smaller blocks, or single marks, for a whole compressed
-    /// chunk of the file at a time, since the next block is usually in the same chunk.
+    /// Reads the parts of blocks of a row: smaller blocks, or single marks, for a page up to `until`
+    /// at a time, since the next block is usually in the same compressed chunk of the file.
     fn page_reader(
         &self,
         report: &Report,
         id: MarkRowId,
+        until: Cycles,
     ) -> impl Fn(&MarkBlock) -> Result<Vec<MarkBlock>, ReportError> {
         let page = RefCell::new(MarkPage::default());
         let long = self.long.iter().find(|row| row.id == id);
@@ -195,7 +196,8 @@ impl MarkRows {
             }
             let mut page = page.borrow_mut();
             if page.marks_of(block).is_none() {
-                *page = MarkPage::read(report, id, block.range.start)?;
+                let end = until.max(block.range.end).saturating_add(Cycles(1));
+                *page = MarkPage::read(report, id, CycleRange::new(block.range.start, end))?;
             }
             match page.marks_of(block) {
                 Some(marks) => Ok(self.singles(block, marks)),
@@ -214,7 +216,7 @@ impl MarkRows {
         report: &Report,
         (id, first, count): (MarkRowId, u64, u64),
     ) -> Result<Option<MarkBlock>, ReportError> {
-        let read = self.page_reader(report, id);
+        let read = self.page_reader(report, id, Cycles::MAX);
         self.row(id).map_or(Ok(None), |row| row.block(first, count, &read))
     }
 
@@ -295,16 +297,15 @@ struct MarkPage {
 }
 
 impl MarkPage {
-    /// Reads the marks from a cycle on, up to a page of each kind of the row.
-    fn read(report: &Report, id: MarkRowId, from: Cycles) -> Result<Self, ReportError> {
-        let starts = CycleRange::new(from, Cycles::MAX);
+    /// Reads the marks that start in a range, up to a page of each kind of the row.
+    fn read(report: &Report, id: MarkRowId, starts: CycleRange) -> Result<Self, ReportError> {
         let mut page = Self { marks: Vec::new(), starts };
         for kind in id.kinds() {
             let filter = MarkFilter {
                 kind: Some(*kind),
                 ipu: id.ipu().map(|at| at.ipu),
                 // A window excludes a mark without cycles at its start.
-                window: Some(CycleRange::new(from.saturating_sub(Cycles(1)), Cycles::MAX)),
+                window: Some(CycleRange::new(starts.start.saturating_sub(Cycles(1)), starts.end)),
                 limit: SHOWN_PAGE,
             };
             let marks = report.marks_of_class(id.class(), &filter)?;
@@ -680,7 +681,8 @@ mod tests {
             })
             .collect();
         for first in [0, 3, blocks.len() - 20] {
-            let page = MarkPage::read(&report, id, blocks[first].range.start).unwrap();
+            let from_start = CycleRange::new(blocks[first].range.start, Cycles::MAX);
+            let page = MarkPage::read(&report, id, from_start).unwrap();
             let mut missing = 0;
             for block in &blocks[first..] {
                 let Some(found) = page.marks_of(block) else {

@@ -78,10 +78,12 @@ impl RepeatedMarks {
         }
         let reader = PartReader { phases, read };
         let fastest = parts.counted.iter().find(|(_, counted)| counted.shortest == shortest);
-        let fastest = reader.marks_of(fastest)?.into_iter();
+        let fastest = reader.blocks_of(fastest)?.into_iter().find(|of| of.shortest == shortest);
+        let fastest = reader.marks_of(fastest.as_slice())?.into_iter();
         let fastest = fastest.min_by_key(|mark| mark.range.length());
         let slowest = parts.counted.iter().rfind(|(_, counted)| counted.longest == longest);
-        let slowest = reader.marks_of(slowest)?.into_iter();
+        let slowest = reader.blocks_of(slowest)?.into_iter().rfind(|of| of.longest == longest);
+        let slowest = reader.marks_of(slowest.as_slice())?.into_iter();
         let slowest = slowest.max_by_key(|mark| mark.range.length());
         let typical = parts.middle(&all, &reader)?;
         let (Some(fastest), Some(slowest), Some(typical)) = (fastest, slowest, typical) else {
@@ -183,10 +185,16 @@ impl MarkRowParts {
         }
         let holds = ends.partition_point(|end| *end <= place);
         if all.longest - all.shortest <= all.shortest / NEAR_MEDIAN {
-            let before = holds.checked_sub(1).map_or(0, |previous| ends[previous]);
-            let at = usize::try_from(place - before).unwrap_or(usize::MAX);
-            let marks = reader.marks_of(self.counted.get(holds))?;
-            return Ok(marks.get(at).copied().map(TypicalMark::alone));
+            let mut before = holds.checked_sub(1).map_or(0, |previous| ends[previous]);
+            for block in reader.blocks_of(self.counted.get(holds))? {
+                if place < before + block.count {
+                    let at = usize::try_from(place - before).unwrap_or(usize::MAX);
+                    let marks = reader.marks_of(&[block])?;
+                    return Ok(marks.get(at).copied().map(TypicalMark::alone));
+                }
+                before += block.count;
+            }
+            return Ok(None);
         }
         let first = ends.partition_point(|end| *end <= place.saturating_sub(TYPICAL_OF / 2));
         let mut marks = Vec::new();
@@ -194,7 +202,7 @@ impl MarkRowParts {
             if marks.len() as u64 >= TYPICAL_OF {
                 break;
             }
-            marks.extend(reader.marks_of(Some(part))?);
+            marks.extend(reader.marks_of(&reader.blocks_of(Some(part))?)?);
         }
         Ok(typical_of(marks))
     }
@@ -207,22 +215,26 @@ struct PartReader<'a> {
 }
 
 impl PartReader<'_> {
-    /// The marks of a block that count.
-    fn marks_of(
+    /// Smaller blocks with the marks of a part that count.
+    fn blocks_of(
         &self,
         part: Option<&(MarkBlock, FullSlots)>,
-    ) -> Result<Vec<MarkPlace>, ReportError> {
+    ) -> Result<Vec<MarkBlock>, ReportError> {
         let Some((block, counted)) = part else { return Ok(Vec::new()) };
-        let blocks = if counted.count == block.count {
-            vec![*block]
-        } else {
-            let phases = (self.phases)(block.range)?;
-            let own = MarkRowParts::within(&[*block], &phases, self.read)?;
-            own.counted.into_iter().map(|(block, _)| block).collect()
-        };
+        let blocks = if block.count == 1 { vec![*block] } else { (self.read)(block)? };
+        if counted.count == block.count {
+            return Ok(blocks);
+        }
+        let phases = (self.phases)(block.range)?;
+        let own = MarkRowParts::within(&blocks, &phases, self.read)?;
+        Ok(own.counted.into_iter().map(|(block, _)| block).collect())
+    }
+
+    /// The single marks of some blocks.
+    fn marks_of(&self, blocks: &[MarkBlock]) -> Result<Vec<MarkPlace>, ReportError> {
         let mut marks = Vec::new();
         for block in blocks {
-            let singles = singles_of(&block, self.read)?;
+            let singles = singles_of(block, self.read)?;
             marks.extend(singles.iter().map(MarkPlace::of_single));
         }
         Ok(marks)
