@@ -333,7 +333,7 @@ fn broken_laws_are_found() {
             r.parts.roots = vec![id];
             let bytes = TileRuns::uniform(TileRange::first_tiles(2), Bytes(64));
             let block = RouteBlock { sent_at: 1, received_at: 0, dims: Vec::new() };
-            let order = Rearrangement { unit: Bytes(64), blocks: vec![block] };
+            let order = Rearrangement { unit: Bytes(64), blocks: vec![block], memory: None };
             r.parts.routes = vec![ExchangeRoute {
                 pattern: RoutePattern::Rearranged(order),
                 ..ExchangeRoute::in_order(id, &bytes, &bytes)

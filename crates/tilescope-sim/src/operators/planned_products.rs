@@ -337,7 +337,7 @@ impl LoweringContext<'_> {
             self.place(node.inputs[0], axes.activations.summed(), form),
             self.place(node.inputs[1], axes.weights.summed(), form),
         ];
-        let places = TensorPlaces { operands, result: None };
+        let places = TensorPlaces { operands, ..TensorPlaces::default() };
         let product =
             self.lower_pass(plan, &ConvPassOperands::forward(input, weights), places, form.start);
         let output = layouts.output.of_parts(cut.y);
@@ -375,7 +375,7 @@ impl LoweringContext<'_> {
             self.place(node.inputs[0], axes.activations.summed(), form),
             self.place(node.inputs[1], axes.weights.summed().turned(), form),
         ];
-        let places = TensorPlaces { operands: operand_places, result: None };
+        let places = TensorPlaces { operands: operand_places, ..TensorPlaces::default() };
         let product = self.lower_pass(&plans.backward, &operands, places, start);
         let result = layouts.output.of_parts(cut.x);
         self.place_result(node.outputs[0], &result, axes.activations, start);
@@ -395,6 +395,7 @@ impl LoweringContext<'_> {
         let places = TensorPlaces {
             operands: [input, gradient],
             result: self.made_gradient(node.outputs[0], &plans.update, form),
+            ..TensorPlaces::default()
         };
         let operands = ConvPassOperands::weight_update(plans);
         let product = self.lower_pass(&plans.update, &operands, places, form.start);

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, with the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 44] = [
+const NUMBERED_TABLES: [(&str, &str); 45] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
     ("bandwidths", "id"),
@@ -43,6 +43,7 @@ const NUMBERED_TABLES: [(&str, &str); 44] = [
     ("exchanges", "id"),
     ("exchange_routes", "id"),
     ("exchange_flows", "id"),
+    ("exchange_memory", "flow"),
     ("data_buffers", "id"),
     ("data_accesses", "id"),
     ("vars_string_table", "id"),
@@ -58,7 +59,7 @@ const NUMBERED_TABLES: [(&str, &str); 44] = [
 ];
 
 /// Columns whose numbers refer to a column of another table.
-const REFERENCES: [(&str, &str, &str, &str); 48] = [
+const REFERENCES: [(&str, &str, &str, &str); 50] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
     ("programs", "compute_set", "compute_sets", "compute_set"),
@@ -93,6 +94,8 @@ const REFERENCES: [(&str, &str, &str, &str); 48] = [
     ("exchange_routes", "program", "exchanges", "program"),
     ("exchange_flows", "program", "exchanges", "program"),
     ("exchange_flows", "pattern", "tile_patterns", "id"),
+    ("exchange_memory", "flow", "exchange_flows", "id"),
+    ("exchange_memory", "pattern", "tile_patterns", "id"),
     ("data_accesses", "program", "programs", "id"),
     ("data_accesses", "buffer", "data_buffers", "id"),
     ("vars", "name", "vars_string_table", "id"),
@@ -110,12 +113,13 @@ const REFERENCES: [(&str, &str, &str, &str); 48] = [
 ];
 
 /// Tables of items that a pattern distributes over tiles.
-const PATTERN_OWNERS: [&str; 7] = [
+const PATTERN_OWNERS: [&str; 8] = [
     "compute_sets",
     "vertex_groups",
     "exchanges",
     "exchange_cycles",
     "exchange_flows",
+    "exchange_memory",
     "control_code",
     "vars",
 ];

@@ -2,13 +2,16 @@
 
 use super::operand_rearrangement::BlockTransposition;
 use super::operand_routes::{OperandPattern, unknown_route};
+use super::operand_view::{FieldView, OperandView};
 use super::pass_lowering::{ConvOperand, ConvPassLowering};
 use super::work_builder::nonzero_runs_of;
 use crate::poplar::routes::WorkRoute;
-use crate::poputil::rearranged_blocks::route_between;
+use crate::poplin::FieldDim;
+use crate::poputil::rearranged_blocks::{rearrangement, route_between};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{TensorInfo, gcd};
 use tilescope_report::units::{Bytes, Elements};
+use tilescope_report::{Rearrangement, RouteBytes, RouteDim, RouteMemory, TileOrder};
 
 /// A tensor of the graph on the tiles of the pass.
 #[derive(Clone, Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct TensorPlaces {
     pub operands: [Option<TensorPlace>; 2],
     /// The result where the pass makes it.
     pub result: Option<TensorPlace>,
+    /// True for operands whose places are those of elements in the view of the plan.
+    pub in_view: [bool; 2],
 }
 
 impl TensorPlace {
@@ -93,6 +98,23 @@ fn moved(place: &mut Option<TensorPlace>, bytes: &[Bytes], group: u64) -> WorkRo
     route_or_unknown(route, place, bytes)
 }
 
+/// A known route, and one of the bytes that arrive besides, such as padding.
+fn with_rest(route: WorkRoute, received: &[Bytes]) -> Vec<WorkRoute> {
+    let mut rest = received.to_vec();
+    for (tiles, bytes) in route.tiles.iter() {
+        for tile in tiles.iter() {
+            if let Some(rest) = rest.get_mut(tile.index()) {
+                *rest = rest.saturating_sub(bytes.received);
+            }
+        }
+    }
+    let mut routes = vec![route];
+    if rest.iter().any(|bytes| !bytes.is_zero()) {
+        routes.push(unknown_route(&rest));
+    }
+    routes
+}
+
 /// Returns the route of a tensor, whose place is no longer known if its route is not.
 fn route_or_unknown(
     route: Option<WorkRoute>,
@@ -114,12 +136,27 @@ impl ConvPassLowering<'_> {
     /// Routes of operands that are moved to the layout of the plan, with the bytes that arrive on
     /// each tile.
     pub(super) fn moves_to_plan(&mut self, moved_to: [Option<&[Bytes]>; 2]) -> OperandPattern {
-        let group = self.planned_group();
         let mut routes = Vec::new();
-        for (place, bytes) in self.places.operands.iter_mut().zip(moved_to) {
-            routes.extend(bytes.map(|bytes| moved(place, bytes, group)));
+        for (operand, bytes) in [ConvOperand::Input, ConvOperand::Weights].into_iter().zip(moved_to)
+        {
+            if let Some(bytes) = bytes {
+                let group = self.view_group(operand);
+                routes.extend(self.moves_operand(operand, bytes, group));
+            }
         }
         OperandPattern::Moves(routes)
+    }
+
+    /// Routes of the input that is expanded before it is moved to the layout of the plan.
+    pub(super) fn expands_input(&mut self, bytes: &[Bytes]) -> OperandPattern {
+        let group = self.view_group(ConvOperand::Input);
+        OperandPattern::Moves(self.moves_operand(ConvOperand::Input, bytes, group))
+    }
+
+    /// Group of the input channels of an operand in the layout of the plan.
+    fn view_group(&self, operand: ConvOperand) -> u64 {
+        let is_tensor = !self.reshapes() && !self.places.in_view[operand as usize];
+        if is_tensor { self.planned_group() } else { self.plan.vertex.in_chans_per_group }
     }
 
     /// Routes of operands whose blocks are gathered to be transposed.
@@ -131,10 +168,198 @@ impl ConvPassLowering<'_> {
         let mut routes = Vec::new();
         for (operand, blocks) in tensors {
             let bytes: Vec<Bytes> = blocks.bytes(data_type).collect();
-            let place = &mut self.places.operands[*operand as usize];
-            routes.push(moved(place, &bytes, blocks.blocks.to));
+            routes.extend(self.moves_operand(*operand, &bytes, blocks.blocks.to));
         }
         OperandPattern::Moves(routes)
+    }
+
+    /// Routes of an operand that moves to the tiles with `bytes`, in groups of `group` channels.
+    /// Its elements get the order of the plan's view if that reshapes or pads them.
+    fn moves_operand(
+        &mut self,
+        operand: ConvOperand,
+        bytes: &[Bytes],
+        group: u64,
+    ) -> Vec<WorkRoute> {
+        let at = operand as usize;
+        if !self.reshapes() || self.places.in_view[at] {
+            let place = &mut self.places.operands[at];
+            if let Some(route) = place.as_mut().and_then(|place| place.move_to(bytes, group)) {
+                return vec![route];
+            }
+        }
+        let route =
+            if self.places.in_view[at] { None } else { self.move_to_view(operand, bytes, group) };
+        let place = &mut self.places.operands[at];
+        match route {
+            Some(route) => with_rest(route, bytes),
+            None => vec![route_or_unknown(None, place, bytes)],
+        }
+    }
+
+    /// Moves an operand to the tiles with `bytes`, in the order of the plan's view.
+    fn move_to_view(
+        &mut self,
+        operand: ConvOperand,
+        bytes: &[Bytes],
+        group: u64,
+    ) -> Option<WorkRoute> {
+        let place = self.places.operands[operand as usize].as_ref()?;
+        let view = self.view_of(operand, place, group)?;
+        let element = place.ty.dtype.bytes();
+        let [channels, rows] = view.padded;
+        let mut left = rows * channels * view.sizes()[2];
+        let mut elements = Vec::new();
+        for bytes in bytes {
+            let held = (*bytes / element).min(left);
+            left -= held;
+            elements.push(Elements(held));
+        }
+        if left > 0 || place.layout.elements.total() != place.ty.elements() {
+            return None;
+        }
+        let elements = nonzero_runs_of(elements);
+        let memory = RouteMemory {
+            bytes: RouteBytes::of(
+                &place.layout.bytes(element),
+                &elements.map(|count| *count * element),
+            ),
+            receivers: None,
+        };
+        let blocks = view.blocks(&place.layout.order)?;
+        let route =
+            WorkRoute::of_memory(Rearrangement { unit: element, blocks, memory: Some(memory) })?;
+        let shape = view.padded_shape();
+        let order = ElementOrder::grouped(&shape, 1, group);
+        let ty = TensorInfo { shape, ..place.ty.clone() };
+        let layout = TensorLayout { elements, order };
+        self.places.operands[operand as usize] = Some(TensorPlace { ty, layout, axis: 1, rows: 0 });
+        self.places.in_view[operand as usize] = true;
+        Some(route)
+    }
+
+    /// The view of an operand after the transform of the plan. `None` if the tensor is not the
+    /// operand of one conv group, or if groups of channels are not whole in it.
+    fn view_of(
+        &self,
+        operand: ConvOperand,
+        place: &TensorPlace,
+        group: u64,
+    ) -> Option<OperandView> {
+        let transform = self.plan.transform();
+        let view = &self.plan.transformed.view;
+        let swapped = view.swapped().ok();
+        let is_input = operand == ConvOperand::Input;
+        let shape = &place.ty.shape;
+        let axes: Vec<usize> =
+            (0..shape.len()).filter(|axis| ![place.axis, place.rows].contains(axis)).collect();
+        let first = view.dims.len().checked_sub(axes.len()).filter(|_| view.conv_groups == 1)?;
+        let size = |dim: &FieldDim| if is_input { dim.input } else { dim.kernel };
+        if place.axis == place.rows || view.dims[..first].iter().any(|dim| size(dim) != 1) {
+            return None;
+        }
+        let mut field = Vec::new();
+        for (axis, dim) in axes.into_iter().zip(first..) {
+            let own = &view.dims[dim];
+            if size(own) != shape[axis] {
+                return None;
+            }
+            let expands = transform.expand_dims.contains(&dim);
+            let flattens = transform.flatten_to_channels.contains(&dim);
+            // Flattening expands the other operand of the swapped convolution.
+            let expanded = match (expands, flattens) {
+                (false, false) => {
+                    field.push((axis, FieldView::Kept));
+                    continue;
+                }
+                (true, false) => *own,
+                (false, true) => swapped.as_ref()?.dims[dim],
+                (true, true) => return None,
+            };
+            let kernel = &expanded.kernel_transform;
+            if kernel.truncated(expanded.kernel) != expanded.kernel {
+                return None;
+            }
+            field.push(if expands == is_input {
+                (axis, FieldView::Expanded { dim: expanded, joins_rows: flattens })
+            } else {
+                (axis, FieldView::Channels { reversed: kernel.flip })
+            });
+        }
+        let mut order = Vec::new();
+        for dim in transform.expand_dims.iter().chain(&transform.flatten_to_channels) {
+            order.push(dim.checked_sub(first)?);
+        }
+        let padded = &self.layout.padded;
+        let slice = &self.layout.slice;
+        let [real, all] = [slice, padded]
+            .map(|shape| if is_input { shape.input_elements() } else { shape.weight_elements() });
+        let found = OperandView {
+            shape: shape.clone(),
+            channels: place.axis,
+            rows: place.rows,
+            field,
+            order,
+            padded: [padded.in_channels, 0],
+            group,
+        };
+        let [rows, channels, stays] = found.sizes();
+        let rows_with_padding = if is_input { rows } else { padded.out_channels };
+        let is_whole = Elements(rows * channels * stays) == real
+            && Elements(rows_with_padding * padded.in_channels * stays) == all;
+        let padded = [padded.in_channels, rows_with_padding];
+        if is_whole { Some(OperandView { padded, ..found }) } else { None }
+    }
+
+    /// Returns true if the transform of the plan changes the shape of operands in more than merged
+    /// dimensions.
+    fn reshapes(&self) -> bool {
+        let transform = self.plan.transform();
+        !transform.expand_dims.is_empty() || !transform.flatten_to_channels.is_empty()
+    }
+
+    /// Senders and receivers of an operand that tiles read in its own layout, with the bytes that
+    /// arrive on each.
+    pub(super) fn reads_in_place(
+        &self,
+        operand: ConvOperand,
+        received: &[Bytes],
+    ) -> OperandPattern {
+        match self.route_to_parts(operand) {
+            Some(route) => OperandPattern::Moves(with_rest(route, received)),
+            None => OperandPattern::Unknown,
+        }
+    }
+
+    /// The route of an operand from its layout to the tiles whose parts read it.
+    fn route_to_parts(&self, operand: ConvOperand) -> Option<WorkRoute> {
+        let place = self.places.operands[operand as usize].as_ref()?;
+        let readers = self.layout.readers(operand == ConvOperand::Input)?;
+        let is_whole = Some(place.ty.shape[place.axis])
+            == readers.channels.iter().copied().reduce(|a, b| a + b)
+            && Elements(readers.rows.iter().sum::<u64>() * place.ty.shape[place.axis])
+                == place.ty.elements();
+        // Parts of equal size, of which the last may be smaller, are groups of channels.
+        let (group, others) = readers.channels.split_first()?;
+        let (last, middle) = others.split_last().unwrap_or((group, &[]));
+        if !is_whole || last > group || middle.iter().any(|size| size != group) {
+            return None;
+        }
+        let order = ElementOrder::grouped(&place.ty.shape, place.axis, *group);
+        let to = TensorLayout { order, elements: place.layout.elements.clone() };
+        let mut order = rearrangement(&place.ty, &place.layout, &to)?;
+        for block in order.blocks.iter_mut().filter(|_| readers.users > 1) {
+            let received_step = place.ty.elements().0;
+            block.dims.insert(0, RouteDim { count: readers.users, sent_step: 0, received_step });
+        }
+        let element = place.ty.dtype.bytes();
+        let of_parts = nonzero_runs_of(readers.elements.iter().map(|count| *count * element));
+        let tiles = u32::try_from(self.layout.parts.len()).ok()?;
+        order.memory = Some(RouteMemory {
+            bytes: RouteBytes::of(&place.layout.bytes(element), &of_parts),
+            receivers: Some(TileOrder::of_digits(tiles, readers.digits)),
+        });
+        WorkRoute::of_memory(order)
     }
 
     /// Route of the weights of the forward pass to the tiles of the backward pass. The kernel is
@@ -208,14 +433,11 @@ impl ConvPassLowering<'_> {
         }
     }
 
-    /// Forgets the places of operands that a transform changes, because their elements are no
-    /// longer those of the tensors.
+    /// Forgets the places of operands whose elements the transform mixes with those of other groups,
+    /// or reshapes across serial slices.
     pub(super) fn forget_transformed_places(&mut self) {
-        let transform = self.plan.transform();
-        let reshapes = !transform.expand_dims.is_empty()
-            || !transform.flatten_to_channels.is_empty()
-            || transform.combine_groups > 1;
-        if reshapes {
+        let slices_view = self.reshapes() && self.plan.partition.serial() > 1;
+        if slices_view || self.plan.transform().combine_groups > 1 {
             self.places.operands = [None, None];
         }
     }

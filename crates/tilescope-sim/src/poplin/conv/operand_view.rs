@@ -1,0 +1,400 @@
+//! Elements of an operand in the order in which a plan reads them: expanded, flattened and padded.
+//!
+//! Expanding a dimension turns its kernel elements into input channels: for each of them, the input
+//! has the elements that all outputs read there, so elements are duplicated (poplibs
+//! `Convolution.cpp` expandSpatialDim, which concatenates them outside the channels). Flattening a
+//! dimension into output channels does the same with swapped operands, and outputs join the rows.
+
+use crate::poplin::FieldDim;
+use crate::poputil::element_order::ElementOrder;
+use crate::poputil::list_length;
+use crate::poputil::rearranged_blocks::{AxisMemory, PartMemory, memory_by_axis};
+use crate::shape::gcd;
+use std::ops::Range;
+use tilescope_report::{RouteBlock, RouteDim};
+
+/// Blocks beyond which a route is not worth its place in a report.
+const MAX_BLOCKS: usize = 1024;
+
+/// Combinations of kernel elements beyond which no blocks are looked for.
+const MAX_KERNEL_ELEMENTS: usize = 1 << 14;
+
+/// A dimension of the field of an operand in the view of a plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FieldView {
+    /// It stays a dimension.
+    Kept,
+    /// Its elements are input channels.
+    Channels { reversed: bool },
+    /// Its kernel elements are input channels. Its outputs stay a dimension, or join the rows.
+    Expanded { dim: FieldDim, joins_rows: bool },
+}
+
+/// An operand in the view of a plan.
+#[derive(Clone, Debug)]
+pub(super) struct OperandView {
+    /// Shape of the tensor.
+    pub shape: Vec<u64>,
+    /// The axes of its channels and of its rows.
+    pub channels: usize,
+    pub rows: usize,
+    /// Other axes, outermost first.
+    pub field: Vec<(usize, FieldView)>,
+    /// Indices of the dimensions that become channels, the first one inside the others.
+    pub order: Vec<usize>,
+    /// Number of channels and rows with padding.
+    pub padded: [u64; 2],
+    /// Number of channels of a group.
+    pub group: u64,
+}
+
+/// Elements of one axis that are at regular distances on both sides, relative to those of other
+/// axes.
+#[derive(Clone, Debug)]
+struct AxisPiece {
+    sent_at: u64,
+    received_at: u64,
+    dims: Vec<RouteDim>,
+}
+
+/// Indices of an axis at regular distances, and the distance of their receivers.
+#[derive(Clone, Copy, Debug)]
+struct AxisIndices {
+    first: u64,
+    count: u64,
+    step: u64,
+    received_at: u64,
+    received_step: u64,
+}
+
+impl OperandView {
+    /// Sizes of rows with outputs that join them, channels, and dimensions that stay.
+    pub(super) fn sizes(&self) -> [u64; 3] {
+        let mut sizes = [self.shape[self.rows], self.shape[self.channels], 1];
+        for (axis, of) in &self.field {
+            match of {
+                FieldView::Kept => sizes[2] *= self.shape[*axis],
+                FieldView::Channels { .. } => sizes[1] *= self.shape[*axis],
+                FieldView::Expanded { dim, joins_rows } => {
+                    sizes[1] *= dim.kernel;
+                    sizes[if *joins_rows { 0 } else { 2 }] *= dim.output();
+                }
+            }
+        }
+        sizes
+    }
+
+    /// Shape of the view with padding: rows, channels, and the dimensions that stay as one.
+    pub(super) fn padded_shape(&self) -> Vec<u64> {
+        let [channels, rows] = self.padded;
+        vec![rows, channels, self.sizes()[2]]
+    }
+
+    /// Returns the blocks of the elements of a tensor in the given order, which receivers get in
+    /// groups of channels in the order of the padded view. `None` if they have no simple form.
+    pub(super) fn blocks(&self, order: &ElementOrder) -> Option<Vec<RouteBlock>> {
+        let [channels, rows] = self.padded;
+        if !channels.is_multiple_of(self.group) {
+            return None;
+        }
+        let [_, _, stays] = self.sizes();
+        let row_step = self.group * stays;
+        let group_step = row_step * rows;
+        let kernels = self.kernel_elements()?;
+        // After so many kernel elements, channels begin at the same place of a group again.
+        let channels = self.shape[self.channels];
+        let period = list_length(self.group / gcd(self.group, channels));
+        let mut blocks = Vec::new();
+        for part in memory_by_axis(order, &self.shape)? {
+            let mut of_kernels = Vec::new();
+            for kernel in &kernels {
+                of_kernels.push(self.pieces_of(&part, kernel, [row_step, group_step])?);
+            }
+            for AxisPiece { sent_at, received_at, dims } in joined_at(&of_kernels, period) {
+                blocks.push(RouteBlock { sent_at, received_at, dims });
+            }
+        }
+        if blocks.len() > MAX_BLOCKS { None } else { Some(blocks) }
+    }
+
+    /// All combinations of kernel elements that become channels, in the order of channels. `None`
+    /// if there are too many.
+    fn kernel_elements(&self) -> Option<Vec<Vec<u64>>> {
+        let mut found = vec![Vec::new()];
+        for at in self.order.iter().rev() {
+            let (axis, of) = &self.field[*at];
+            let count = match of {
+                FieldView::Expanded { dim, .. } => dim.kernel,
+                _ => self.shape[*axis],
+            };
+            if list_length(count) * found.len() > MAX_KERNEL_ELEMENTS {
+                return None;
+            }
+            let mut longer = Vec::new();
+            for kernel in found {
+                longer.extend((0..count).map(|element| [vec![element], kernel.clone()].concat()));
+            }
+            found = longer;
+        }
+        Some(found)
+    }
+
+    /// The pieces of one combination of kernel elements.
+    fn pieces_of(
+        &self,
+        part: &PartMemory,
+        kernel: &[u64],
+        [row_step, group_step]: [u64; 2],
+    ) -> Option<Vec<AxisPiece>> {
+        let mut first_channel = 0;
+        let mut around_channel = self.shape[self.channels];
+        let mut pieces = vec![AxisPiece { sent_at: part.first, received_at: 0, dims: Vec::new() }];
+        let mut around_row = self.shape[self.rows] * row_step;
+        // Outputs that join the rows are outside them, the first dimension innermost.
+        for (at, element) in self.order.iter().zip(kernel) {
+            let (axis, of) = &self.field[*at];
+            let (reversed, count, indices) = match of {
+                FieldView::Kept => return None,
+                FieldView::Channels { reversed } => {
+                    let single = AxisIndices {
+                        first: *element,
+                        count: 1,
+                        step: 1,
+                        received_at: 0,
+                        received_step: 0,
+                    };
+                    (*reversed, self.shape[*axis], Some(single))
+                }
+                FieldView::Expanded { dim, joins_rows } => {
+                    let step = if *joins_rows { around_row } else { self.field_step(*at) };
+                    if *joins_rows {
+                        around_row *= dim.output();
+                    }
+                    (dim.kernel_transform.flip, dim.kernel, inputs_of_kernel(dim, *element, step)?)
+                }
+            };
+            let place = if reversed { count - 1 - element } else { *element };
+            first_channel += place * around_channel;
+            around_channel *= count;
+            // Nothing but padding meets this kernel element.
+            let Some(indices) = indices else { return Some(Vec::new()) };
+            pieces = combined(&pieces, &axis_pieces(&part.axes[*axis], indices)?);
+        }
+        for (at, (axis, of)) in self.field.iter().enumerate() {
+            if let FieldView::Kept = of {
+                let all = whole(self.shape[*axis], self.field_step(at));
+                pieces = combined(&pieces, &axis_pieces(&part.axes[*axis], all)?);
+            }
+        }
+        let rows = whole(self.shape[self.rows], row_step);
+        pieces = combined(&pieces, &axis_pieces(&part.axes[self.rows], rows)?);
+        let channels = self.channel_pieces(&part.axes[self.channels], first_channel, group_step)?;
+        Some(combined(&pieces, &channels))
+    }
+
+    /// Distance between receivers of adjacent elements of a dimension that stays.
+    fn field_step(&self, at: usize) -> u64 {
+        let inside = self.field[at + 1..].iter().map(|(axis, of)| match of {
+            FieldView::Kept => self.shape[*axis],
+            FieldView::Expanded { dim, joins_rows: false } => dim.output(),
+            FieldView::Channels { .. } | FieldView::Expanded { .. } => 1,
+        });
+        self.group * inside.product::<u64>()
+    }
+
+    /// The pieces of all channels of the tensor, the first of which is `first` in the view.
+    fn channel_pieces(
+        &self,
+        memory: &AxisMemory,
+        first: u64,
+        group_step: u64,
+    ) -> Option<Vec<AxisPiece>> {
+        let group = self.group;
+        let place = |channel: u64| (channel / group) * group_step + channel % group;
+        let mut pieces = Vec::new();
+        for run in runs_of(memory)? {
+            // Whole groups of the view are at regular distances if runs are cut alike.
+            let mut channel = first + run.part.start;
+            let mut sent_at = run.at;
+            let end = first + run.part.end;
+            while channel < end {
+                let (groups, size) = if channel.is_multiple_of(group) && end - channel >= group {
+                    ((end - channel) / group, group)
+                } else {
+                    (1, (group - channel % group).min(end - channel))
+                };
+                let mut dims = Vec::new();
+                push(&mut dims, groups, group * run.step, group_step);
+                push(&mut dims, size, run.step, 1);
+                pieces.push(AxisPiece { sent_at, received_at: place(channel), dims });
+                channel += groups * size;
+                sent_at += groups * size * run.step;
+            }
+            if pieces.len() > MAX_BLOCKS {
+                return None;
+            }
+        }
+        // Runs of one whole group each are groups at regular distances.
+        Some(joined(pieces))
+    }
+}
+
+/// Joins the pieces of every `period`-th kernel element.
+fn joined_at(of_kernels: &[Vec<AxisPiece>], period: usize) -> Vec<AxisPiece> {
+    let mut found = Vec::new();
+    for first in 0..period.min(of_kernels.len()) {
+        let alike: Vec<&Vec<AxisPiece>> = of_kernels.iter().skip(first).step_by(period).collect();
+        // Kernel elements that padding cuts have pieces of another form.
+        for group in alike.chunk_by(|one, other| one.len() == other.len()) {
+            for at in 0..group[0].len() {
+                found.extend(joined(group.iter().map(|pieces| pieces[at].clone()).collect()));
+            }
+        }
+    }
+    found
+}
+
+/// Joins pieces of equal form at regular distances.
+fn joined(pieces: Vec<AxisPiece>) -> Vec<AxisPiece> {
+    let distance = |one: &AxisPiece, other: &AxisPiece| {
+        let sent = other.sent_at.checked_sub(one.sent_at)?;
+        let received = other.received_at.checked_sub(one.received_at)?;
+        if one.dims == other.dims { Some([sent, received]) } else { None }
+    };
+    let mut joined: Vec<AxisPiece> = Vec::new();
+    let mut at = 0;
+    while at < pieces.len() {
+        let mut count = 1;
+        let step = pieces.get(at + 1).and_then(|next| distance(&pieces[at], next));
+        while step.is_some()
+            && at + count < pieces.len()
+            && distance(&pieces[at + count - 1], &pieces[at + count]) == step
+        {
+            count += 1;
+        }
+        let mut piece = pieces[at].clone();
+        if let Some([sent, received]) = step {
+            let mut dims = Vec::new();
+            push(&mut dims, count as u64, sent, received);
+            dims.append(&mut piece.dims);
+            piece.dims = dims;
+        }
+        joined.push(piece);
+        at += count;
+    }
+    joined
+}
+
+/// Indices of a whole axis.
+fn whole(count: u64, received_step: u64) -> AxisIndices {
+    AxisIndices { first: 0, count, step: 1, received_at: 0, received_step }
+}
+
+/// The inputs that outputs read through a kernel element, whose receivers are `received_step` apart
+/// per output. The inner `None`: they read only padding. The outer `None`: in descending order.
+fn inputs_of_kernel(
+    dim: &FieldDim,
+    kernel: u64,
+    received_step: u64,
+) -> Option<Option<AxisIndices>> {
+    let outputs = dim.outputs_of_kernel(&(0..dim.output()), kernel);
+    if outputs.is_empty() {
+        return Some(None);
+    }
+    let first = dim.input_index(outputs.start, kernel)?;
+    let mut indices = AxisIndices {
+        first,
+        count: 1,
+        step: 1,
+        received_at: outputs.start * received_step,
+        received_step,
+    };
+    // Outputs between those that meet a dilated input read zeros.
+    let next = (outputs.start + 1..outputs.end)
+        .find_map(|output| dim.input_index(output, kernel).map(|index| (output, index)));
+    if let Some((output, index)) = next {
+        let period = output - outputs.start;
+        indices.step = index.checked_sub(first)?;
+        indices.count = (outputs.end - 1 - outputs.start) / period + 1;
+        indices.received_step = period * received_step;
+    }
+    Some(Some(indices))
+}
+
+/// Adjacent elements of an axis at regular distances in memory.
+struct AxisRun {
+    part: Range<u64>,
+    at: u64,
+    step: u64,
+}
+
+/// The runs of a part of an axis. `None` if there are too many.
+fn runs_of(memory: &AxisMemory) -> Option<Vec<AxisRun>> {
+    let AxisMemory { part, digits } = memory;
+    let (step, size) = digits.first().map_or((1, 1), |digit| (digit.memory, digit.size));
+    let count = (part.end - part.start) / size.max(1);
+    if count > MAX_BLOCKS as u64 {
+        return None;
+    }
+    let mut runs = Vec::new();
+    for run in 0..count {
+        let mut at = 0;
+        let mut left = run;
+        for digit in digits.iter().skip(1) {
+            at += left % digit.size * digit.memory;
+            left /= digit.size;
+        }
+        let start = part.start + run * size;
+        runs.push(AxisRun { part: start..start + size, at, step });
+    }
+    Some(runs)
+}
+
+/// The pieces of indices of an axis that are in a part of it. `None` if they have no simple form.
+fn axis_pieces(memory: &AxisMemory, indices: AxisIndices) -> Option<Vec<AxisPiece>> {
+    let AxisIndices { first, count, step, received_at, received_step } = indices;
+    let mut pieces = Vec::new();
+    if step == 0 {
+        return None;
+    }
+    for run in runs_of(memory)? {
+        // The first index that is not before the run, and the first one that is after it.
+        let index_from = |at: u64| at.saturating_sub(first).div_ceil(step).min(count);
+        let [low, high] = [run.part.start, run.part.end].map(index_from);
+        if low >= high {
+            continue;
+        }
+        let start = first + low * step;
+        let mut dims = Vec::new();
+        push(&mut dims, high - low, step * run.step, received_step);
+        pieces.push(AxisPiece {
+            sent_at: run.at + (start - run.part.start) * run.step,
+            received_at: received_at + low * received_step,
+            dims,
+        });
+    }
+    Some(joined(pieces))
+}
+
+/// Every piece of one axis with every piece of another.
+fn combined(pieces: &[AxisPiece], others: &[AxisPiece]) -> Vec<AxisPiece> {
+    let mut found = Vec::new();
+    for one in pieces {
+        for other in others {
+            let mut dims = one.dims.clone();
+            dims.extend(&other.dims);
+            found.push(AxisPiece {
+                sent_at: one.sent_at + other.sent_at,
+                received_at: one.received_at + other.received_at,
+                dims,
+            });
+        }
+    }
+    found
+}
+
+fn push(dims: &mut Vec<RouteDim>, count: u64, sent_step: u64, received_step: u64) {
+    if count > 1 {
+        dims.push(RouteDim { count, sent_step, received_step });
+    }
+}
