@@ -435,6 +435,7 @@ impl LoweringContext<'_> {
         places: TensorPlaces,
         start: ConvStartTile,
     ) -> LoweredOperation {
+        let places = TensorPlaces { start: Some(start), ..places };
         let lowered = conv::lower_placed(&self.machine, plan, operands, places);
         let lives = OperandLiveness {
             inputs_until: lowered.used_until.to_vec(),

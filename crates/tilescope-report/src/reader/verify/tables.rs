@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, with the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 45] = [
+const NUMBERED_TABLES: [(&str, &str); 44] = [
     ("machine_changes", "id"),
     ("running_costs", "id"),
     ("bandwidths", "id"),
@@ -43,7 +43,6 @@ const NUMBERED_TABLES: [(&str, &str); 45] = [
     ("exchanges", "id"),
     ("exchange_routes", "id"),
     ("exchange_flows", "id"),
-    ("exchange_memory", "flow"),
     ("data_buffers", "id"),
     ("data_accesses", "id"),
     ("vars_string_table", "id"),

@@ -117,8 +117,8 @@ impl OperandView {
         if blocks.len() > MAX_BLOCKS { None } else { Some(blocks) }
     }
 
-    /// All combinations of kernel elements that become channels, in the order of channels. `None`
-    /// if there are too many.
+    /// All combinations of kernel elements that become channels, in the order of channels, as places
+    /// among them. `None` if there are too many.
     fn kernel_elements(&self) -> Option<Vec<Vec<u64>>> {
         let mut found = vec![Vec::new()];
         for at in self.order.iter().rev() {
@@ -151,29 +151,30 @@ impl OperandView {
         let mut pieces = vec![AxisPiece { sent_at: part.first, received_at: 0, dims: Vec::new() }];
         let mut around_row = self.shape[self.rows] * row_step;
         // Outputs that join the rows are outside them, the first dimension innermost.
-        for (at, element) in self.order.iter().zip(kernel) {
+        for (at, place) in self.order.iter().zip(kernel) {
             let (axis, of) = &self.field[*at];
-            let (reversed, count, indices) = match of {
+            let element = |reversed: bool, count| if reversed { count - 1 - place } else { *place };
+            let (count, indices) = match of {
                 FieldView::Kept => return None,
                 FieldView::Channels { reversed } => {
                     let single = AxisIndices {
-                        first: *element,
+                        first: element(*reversed, self.shape[*axis]),
                         count: 1,
                         step: 1,
                         received_at: 0,
                         received_step: 0,
                     };
-                    (*reversed, self.shape[*axis], Some(single))
+                    (self.shape[*axis], Some(single))
                 }
                 FieldView::Expanded { dim, joins_rows } => {
                     let step = if *joins_rows { around_row } else { self.field_step(*at) };
                     if *joins_rows {
                         around_row *= dim.output();
                     }
-                    (dim.kernel_transform.flip, dim.kernel, inputs_of_kernel(dim, *element, step)?)
+                    let element = element(dim.kernel_transform.flip, dim.kernel);
+                    (dim.kernel, inputs_of_kernel(dim, element, step)?)
                 }
             };
-            let place = if reversed { count - 1 - element } else { *element };
             first_channel += place * around_channel;
             around_channel *= count;
             // Nothing but padding meets this kernel element.
@@ -396,5 +397,170 @@ fn combined(pieces: &[AxisPiece], others: &[AxisPiece]) -> Vec<AxisPiece> {
 fn push(dims: &mut Vec<RouteDim>, count: u64, sent_step: u64, received_step: u64) {
     if count > 1 {
         dims.push(RouteDim { count, sent_step, received_step });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
+
+    /// Positions of all units on both sides.
+    fn positions(blocks: &[RouteBlock]) -> Vec<(u64, u64)> {
+        let mut all = Vec::new();
+        for block in blocks {
+            let mut found = vec![(block.sent_at, block.received_at)];
+            for dim in &block.dims {
+                let mut longer = Vec::new();
+                for (sent, received) in found {
+                    for at in 0..dim.count {
+                        longer.push((sent + at * dim.sent_step, received + at * dim.received_step));
+                    }
+                }
+                found = longer;
+            }
+            all.extend(found);
+        }
+        all.sort_unstable();
+        all
+    }
+
+    /// Follows every element of a view to the element of the tensor that it is, if any.
+    fn followed(view: &OperandView, order: &ElementOrder) -> Vec<(u64, u64)> {
+        let flat = order.flat_indices(&view.shape).expect("a known order");
+        let mut place = vec![0; flat.len()];
+        for (at, flat) in (0u64..).zip(flat) {
+            place[list_length(flat)] = at;
+        }
+        // Coordinates of the view: row, channel, then for each dimension its kernel element and its
+        // output, or its index.
+        let mut sizes = vec![view.shape[view.rows], view.shape[view.channels]];
+        for (axis, of) in &view.field {
+            sizes.extend(match of {
+                FieldView::Kept => [1, view.shape[*axis]],
+                FieldView::Channels { .. } => [view.shape[*axis], 1],
+                FieldView::Expanded { dim, .. } => [dim.kernel, dim.output()],
+            });
+        }
+        let [rows, _, stays] = view.padded_shape()[..] else { unreachable!() };
+        let mut found = Vec::new();
+        for number in 0..sizes.iter().product::<u64>() {
+            let mut left = number;
+            let at: Vec<u64> = sizes
+                .iter()
+                .map(|size| {
+                    let digit = left % size;
+                    left /= size;
+                    digit
+                })
+                .collect();
+            let mut index = vec![0; view.shape.len()];
+            index[view.rows] = at[0];
+            index[view.channels] = at[1];
+            let [mut row, mut channel, mut stay] = [at[0], at[1], 0];
+            let [mut around_row, mut around_channel] = [sizes[0], sizes[1]];
+            let mut is_padding = false;
+            for (dim, (axis, of)) in view.field.iter().enumerate() {
+                let [kernel, output] = [at[2 + 2 * dim], at[3 + 2 * dim]];
+                index[*axis] = match of {
+                    FieldView::Kept => output,
+                    FieldView::Channels { .. } => kernel,
+                    FieldView::Expanded { dim, .. } => {
+                        let input = dim.input_index(output, kernel);
+                        is_padding |= input.is_none();
+                        input.unwrap_or(0)
+                    }
+                };
+                if !matches!(of, FieldView::Expanded { joins_rows: true, .. }) {
+                    stay = stay * sizes[3 + 2 * dim] + output;
+                }
+            }
+            for dim in &view.order {
+                let [kernel, output] = [at[2 + 2 * dim], at[3 + 2 * dim]];
+                let count = sizes[2 + 2 * dim];
+                let reversed = match view.field[*dim].1 {
+                    FieldView::Channels { reversed } => reversed,
+                    FieldView::Expanded { dim, .. } => dim.kernel_transform.flip,
+                    FieldView::Kept => false,
+                };
+                channel += around_channel * if reversed { count - 1 - kernel } else { kernel };
+                around_channel *= count;
+                if let FieldView::Expanded { joins_rows: true, .. } = view.field[*dim].1 {
+                    row += around_row * output;
+                    around_row *= sizes[3 + 2 * dim];
+                }
+            }
+            if is_padding {
+                continue;
+            }
+            let mut from = 0;
+            for (index, size) in index.iter().zip(&view.shape) {
+                from = from * size + index;
+            }
+            let group = view.group;
+            let to = ((channel / group * rows + row) * stays + stay) * group + channel % group;
+            found.push((place[list_length(from)], to));
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn any_dim() -> impl Strategy<Value = FieldDim> {
+        let sizes = (1..6u64, 1..4u64, 0..2u64, 0..2u64);
+        (sizes, 1..3u64, 1..3u64, any::<bool>()).prop_map(
+            |((input, kernel, lower, upper), stride, dilation, flip)| {
+                let mut dim =
+                    FieldDim::new(input.max(kernel), kernel).padded(lower, upper).strided(stride);
+                dim.input_transform.dilation = dilation;
+                dim.kernel_transform.flip = flip;
+                dim
+            },
+        )
+    }
+
+    /// A dimension, and its part in the view: 0 for one that stays, 1 for channels, 2 and 3 for
+    /// expanded ones.
+    fn any_field() -> impl Strategy<Value = Vec<(FieldDim, u8)>> {
+        prop::collection::vec((any_dim(), 0..4u8), 0..3)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(400)))]
+        #[test]
+        fn blocks_follow_every_element(
+            [rows, channels] in [1..6u64, 1..20],
+            field in any_field(),
+            [inner, inner_group, group, more_rows] in [0..4u64, 1..7, 1..9, 0..3],
+            [swaps, reverses] in [any::<bool>(), any::<bool>()],
+        ) {
+            let mut shape = if swaps { vec![channels, rows] } else { vec![rows, channels] };
+            let mut views = Vec::new();
+            let mut order = Vec::new();
+            for (at, (dim, part)) in field.into_iter().enumerate() {
+                views.push((shape.len(), match part {
+                    0 => FieldView::Kept,
+                    1 => FieldView::Channels { reversed: dim.kernel_transform.flip },
+                    _ => FieldView::Expanded { dim, joins_rows: part == 2 },
+                }));
+                shape.push(dim.input);
+                if part > 0 {
+                    order.push(at);
+                }
+            }
+            if reverses {
+                order.reverse();
+            }
+            let memory = ElementOrder::grouped(&shape, list_length(inner) % shape.len(), inner_group);
+            let [channels, rows] = if swaps { [0, 1] } else { [1, 0] };
+            let mut view =
+                OperandView { shape, channels, rows, field: views, order, padded: [0, 0], group };
+            let sizes = view.sizes();
+            view.padded = [sizes[1].next_multiple_of(group), sizes[0] + more_rows];
+            match view.blocks(&memory) {
+                Some(blocks) => prop_assert_eq!(positions(&blocks), followed(&view, &memory)),
+                None => prop_assert!(memory_by_axis(&memory, &view.shape).is_none()),
+            }
+        }
     }
 }

@@ -294,6 +294,7 @@ impl<'a> ConvPassLowering<'a> {
         let around = [ConvAxis::Kernel, ConvAxis::OutChannels, ConvAxis::Field];
         OperandPattern::Shares {
             users: self.layout.tile_groups(&users),
+            same: self.layout.tile_groups(&[ConvAxis::OutChannels]),
             around: self.layout.tile_groups(&around),
         }
     }
@@ -304,7 +305,7 @@ impl<'a> ConvPassLowering<'a> {
             return self.reads_in_place(ConvOperand::Weights, &received_of(flows));
         }
         let users = self.layout.tile_groups(&[ConvAxis::Batch, ConvAxis::Field]);
-        OperandPattern::Shares { around: users.clone(), users }
+        OperandPattern::Shares { around: users.clone(), same: users.clone(), users }
     }
 
     /// Cycles to arrange received operands for the vertices.

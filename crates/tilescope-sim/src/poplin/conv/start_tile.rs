@@ -4,12 +4,13 @@
 //! lets each begin at a different tile (poplibs lib/poplin/ConvPlan.cpp getStartTile and
 //! Convolution.cpp linearizeTileIndices; option enableConvDithering).
 
+use crate::poplar::routes::WorkRoute;
 use crate::poplar::work::{OperationWork, OperationWorkItem, WorkPhaseKind};
 use crate::poplin::ConvParams;
 use crate::poputil::shape_hash::{hash, place};
 use crate::poputil::tensor_layout::TensorLayout;
 use tilescope_report::units::{TileId, TileRange, TileRuns};
-use tilescope_report::{RouteMemory, TileGroups, TileOrder};
+use tilescope_report::{Rearrangement, RouteMemory, RoutePattern, TileGroups, TileOrder};
 
 /// Number of tiles that share an exchange bus. A convolution begins at the first of them.
 const TILES_PER_BUS: u32 = 2;
@@ -77,6 +78,15 @@ impl ConvStartTile {
             }
         }
         own
+    }
+
+    /// The route of data in blocks that count along memory of the operation's own tiles, which is
+    /// in the order of the IPU's tiles. `None` if they extend beyond it.
+    pub(crate) fn route_of_memory(&self, own: Rearrangement) -> Option<WorkRoute> {
+        let memory = own.memory.as_ref().map(|memory| self.memory(memory));
+        let route = WorkRoute::of_memory(Rearrangement { memory, ..own.clone() })?;
+        let tiles = self.own_runs(&route.tiles);
+        Some(WorkRoute { tiles, pattern: RoutePattern::Rearranged(own) })
     }
 
     fn groups(&self, own: &TileGroups) -> TileGroups {

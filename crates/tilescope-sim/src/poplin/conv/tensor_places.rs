@@ -4,6 +4,7 @@ use super::operand_rearrangement::BlockTransposition;
 use super::operand_routes::{OperandPattern, unknown_route};
 use super::operand_view::{FieldView, OperandView};
 use super::pass_lowering::{ConvOperand, ConvPassLowering};
+use super::start_tile::ConvStartTile;
 use super::work_builder::nonzero_runs_of;
 use crate::poplar::routes::WorkRoute;
 use crate::poplin::FieldDim;
@@ -31,6 +32,8 @@ pub(crate) struct TensorPlaces {
     pub operands: [Option<TensorPlace>; 2],
     /// The result where the pass makes it.
     pub result: Option<TensorPlace>,
+    /// The first tile of the pass, whose own tiles places are counted in; `None`: tile 0, upwards.
+    pub start: Option<ConvStartTile>,
     /// True for operands whose places are those of elements in the view of the plan.
     pub in_view: [bool; 2],
 }
@@ -227,8 +230,7 @@ impl ConvPassLowering<'_> {
             receivers: None,
         };
         let blocks = view.blocks(&place.layout.order)?;
-        let route =
-            WorkRoute::of_memory(Rearrangement { unit: element, blocks, memory: Some(memory) })?;
+        let route = self.route_of(Rearrangement { unit: element, blocks, memory: Some(memory) })?;
         let shape = view.padded_shape();
         let order = ElementOrder::grouped(&shape, 1, group);
         let ty = TensorInfo { shape, ..place.ty.clone() };
@@ -359,7 +361,15 @@ impl ConvPassLowering<'_> {
             bytes: RouteBytes::of(&place.layout.bytes(element), &of_parts),
             receivers: Some(TileOrder::of_digits(tiles, readers.digits)),
         });
-        WorkRoute::of_memory(order)
+        self.route_of(order)
+    }
+
+    /// The route of data in blocks along the memory of the pass's own tiles.
+    fn route_of(&self, order: Rearrangement) -> Option<WorkRoute> {
+        match &self.places.start {
+            Some(start) => start.route_of_memory(order),
+            None => WorkRoute::of_memory(order),
+        }
     }
 
     /// Route of the weights of the forward pass to the tiles of the backward pass. The kernel is
@@ -440,5 +450,133 @@ impl ConvPassLowering<'_> {
         if slices_view || self.plan.transform().combine_groups > 1 {
             self.places.operands = [None, None];
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poplar::work::WorkPhaseKind;
+    use crate::poplin::ConvParams;
+    use crate::poplin::conv::tile_parts::PartitionedConv;
+    use crate::poplin::conv::{ConvPassOperands, OperandSource, TensorPlaces, lower_placed};
+    use crate::poplin::planner::{ConvOptions, ConvPass, plan};
+    use crate::shape::DType;
+    use crate::targets::{IpuTarget, MK2};
+    use std::collections::BTreeMap;
+    use tilescope_report::RoutePattern;
+
+    /// The tile of each position of a side, in units.
+    fn owners(ends: &[(tilescope_report::units::TileId, u64)], unit: u64) -> Vec<u32> {
+        let mut owners = Vec::new();
+        for (tile, end) in ends {
+            owners.resize(usize::try_from(end / unit).unwrap(), tile.0);
+        }
+        owners
+    }
+
+    /// Units from each sender to each receiver.
+    fn links(route: &WorkRoute) -> BTreeMap<(u32, u32), u64> {
+        let RoutePattern::Rearranged(order) = &route.pattern else { panic!("blocks") };
+        let [sent, received] =
+            order.memory_of(&route.tiles).map(|ends| owners(&ends, order.unit.0));
+        let mut links = BTreeMap::new();
+        for block in &order.blocks {
+            let mut found = vec![[block.sent_at, block.received_at]];
+            for dim in &block.dims {
+                let mut longer = Vec::new();
+                for [from, to] in found {
+                    for at in 0..dim.count {
+                        longer.push([from + at * dim.sent_step, to + at * dim.received_step]);
+                    }
+                }
+                found = longer;
+            }
+            for [from, to] in found {
+                let link = (sent[from as usize], received[to as usize]);
+                *links.entry(link).or_default() += 1;
+            }
+        }
+        links
+    }
+
+    /// Products of odd sizes whose left operand is spread over all tiles in its own order: each
+    /// element goes from its tile to every tile whose part reads it.
+    #[test]
+    fn operands_in_another_layout_go_to_the_tiles_that_read_them() {
+        let machine = IpuTarget::all_tiles_of(MK2);
+        let mut followed = 0;
+        for [m, k, n] in
+            [[800, 500, 400], [123, 77, 45], [901, 64, 33], [350, 250, 20], [64, 1000, 90]]
+        {
+            let params = ConvParams::matmul(DType::Half, 1, m, k, n);
+            let plan = plan(&machine, &params, &ConvOptions::new(ConvPass::MatMul)).unwrap();
+            let ty = TensorInfo { shape: vec![m, k], dtype: DType::Half };
+            let layout = TensorLayout::linear(ty.elements(), DType::Half.bytes(), machine.tiles);
+            let holders = owners(
+                &layout
+                    .elements
+                    .iter()
+                    .flat_map(|(tiles, count)| tiles.iter().map(move |tile| (tile, count.0)))
+                    .scan(0, |end, (tile, count)| {
+                        *end += count;
+                        Some((tile, *end))
+                    })
+                    .collect::<Vec<_>>(),
+                1,
+            );
+            let place = TensorPlace { ty, layout, axis: 1, rows: 0 };
+            let places = TensorPlaces { operands: [Some(place), None], ..TensorPlaces::default() };
+            let source = OperandSource::SameInnermost { group: k };
+            let operands = ConvPassOperands::forward(source, OperandSource::Planned);
+            let work = lower_placed(&machine, &plan, &operands, places).work;
+            let mut routes = Vec::new();
+            for (phase, _) in work.phases() {
+                if let WorkPhaseKind::Exchange { routes: of_phase, .. } = &phase.kind
+                    && phase.name.ends_with("Convolve/ExchangePre")
+                {
+                    routes.extend(of_phase.iter().cloned());
+                }
+            }
+            let blocks = |route: &&WorkRoute| matches!(route.pattern, RoutePattern::Rearranged(_));
+            let Some(route) = routes.iter().find(blocks) else { continue };
+            followed += 1;
+            // The parts of the left operand: rows in the order of tiles, channels apart.
+            let split = &plan.partition;
+            let swapped = plan.transform().swap_operands;
+            let parts = PartitionedConv::from_plan(&plan);
+            let mut wanted: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+            for (tile, part) in (0u32..).zip(&parts.parts) {
+                let at = u64::from(tile);
+                let [column, row] = [at % split.out_channels, at / split.out_channels];
+                let row = row % (split.batch * split.field_parts());
+                // Parts before this one with the same other indices.
+                let before = |of: u64, step: u64, size: &dyn Fn(usize) -> u64| -> u64 {
+                    let first = at - of * step;
+                    (0..of).map(|index| size((first + index * step) as usize)).sum()
+                };
+                let rows_of = |tile: usize| {
+                    let part = &parts.parts[tile];
+                    if swapped {
+                        part.out_channels.real
+                    } else {
+                        part.field_elements() * part.batch
+                    }
+                };
+                let [index, step] = if swapped { [column, 1] } else { [row, split.out_channels] };
+                let first_row = before(index, step, &rows_of);
+                let inside = split.out_channels * split.batch * split.field_parts();
+                let first_channel =
+                    before(at / inside, inside, &|tile| parts.parts[tile].in_channels.real);
+                for row in first_row..first_row + rows_of(tile as usize) {
+                    for channel in first_channel..first_channel + part.in_channels.real {
+                        let holder = holders[(row * k + channel) as usize];
+                        *wanted.entry((holder, tile)).or_default() += 1;
+                    }
+                }
+            }
+            assert_eq!(links(route), wanted, "{m} {k} {n}: {split:?}");
+        }
+        assert!(followed > 1, "{followed} products read their operand in place");
     }
 }
