@@ -260,11 +260,10 @@ impl<F: FnMut(TileId, u64)> UnitCounter<'_, F> {
     /// Cuts the units from `first` on until each piece is on one tile. `None` if there are too many
     /// pieces.
     fn count(&mut self, first: u64, dims: &mut [(u64, u64)]) -> Option<()> {
-        let extent = |(count, step): &(u64, u64)| (count - 1) * step;
-        let last = first + dims.iter().map(extent).sum::<u64>();
-        let index_of = |at: u64| self.ends.partition_point(|(_, end)| *end <= at * self.unit);
-        let at = index_of(first);
-        if at == index_of(last) {
+        let last = first + dims.iter().copied().map(extent_of).sum::<u64>();
+        let find_tile = |at: u64| self.ends.partition_point(|(_, end)| *end <= at * self.unit);
+        let at = find_tile(first);
+        if at == find_tile(last) {
             *self.pieces += 1;
             if *self.pieces > MAX_PIECES {
                 return None;
@@ -273,7 +272,7 @@ impl<F: FnMut(TileId, u64)> UnitCounter<'_, F> {
             (self.found)(self.ends.get(at)?.0, units);
             return Some(());
         }
-        let (longest, _) = dims.iter().enumerate().max_by_key(|(_, dim)| extent(dim))?;
+        let (longest, _) = dims.iter().enumerate().max_by_key(|(_, dim)| extent_of(**dim))?;
         let (whole, step) = dims[longest];
         let half = whole / 2;
         dims[longest].0 = half;
@@ -283,6 +282,11 @@ impl<F: FnMut(TileId, u64)> UnitCounter<'_, F> {
         dims[longest].0 = whole;
         Some(())
     }
+}
+
+/// Distance of the last unit of a dimension from the first one.
+fn extent_of((count, step): (u64, u64)) -> u64 {
+    count.saturating_sub(1) * step
 }
 
 impl TileOrder {
@@ -484,11 +488,11 @@ mod tests {
     #[test]
     fn digits_order_tiles() {
         let order = TileOrder::of_digits(6, vec![[2, 1], [2, 2]]);
-        let tiles = |order: &TileOrder| order.tiles().map(|tile| tile.0).collect::<Vec<_>>();
-        assert_eq!(tiles(&order), [0, 2, 1, 3]);
+        let list = |order: &TileOrder| order.tiles().map(|tile| tile.0).collect::<Vec<_>>();
+        assert_eq!(list(&order), [0, 2, 1, 3]);
         let up = TileOrder { first: TileId(4), ..order };
-        assert_eq!(tiles(&up), [4, 0, 5, 1]);
-        assert_eq!(tiles(&TileOrder { descending: true, ..up.shifted(6) }), [10, 8, 9, 7]);
+        assert_eq!(list(&up), [4, 0, 5, 1]);
+        assert_eq!(list(&TileOrder { descending: true, ..up.shifted(6) }), [10, 8, 9, 7]);
     }
 
     /// Two units that two tiles hold go to three tiles each, which have gaps between them.
@@ -511,8 +515,8 @@ mod tests {
         };
         let memory = order.memory_of(&TileRuns::empty());
         let found = order.bytes_by_tile(&memory).expect("inside");
-        let on = |tile| found.get(TileId(tile)).map(|b| [b.delivered.0, b.received.0]);
-        assert_eq!([on(0), on(1), on(2)], [Some([12, 8]), Some([12, 8]), Some([0, 8])]);
+        let find = |tile| found.get(TileId(tile)).map(|b| [b.delivered.0, b.received.0]);
+        assert_eq!([find(0), find(1), find(2)], [Some([12, 8]), Some([12, 8]), Some([0, 8])]);
         let block = RouteBlock { received_at: 1, ..order.blocks[0].clone() };
         let beyond = Rearrangement { blocks: vec![block], ..order };
         assert_eq!(beyond.bytes_by_tile(&memory), None);

@@ -40,12 +40,12 @@ impl Report {
         if !self.has_routes_by_tile() {
             return self.routes_of_ranges();
         }
-        let bytes_of = |[delivered, received]: [u64; 2]| RouteBytes {
+        let join_bytes = |[delivered, received]: [u64; 2]| RouteBytes {
             delivered: Bytes(delivered),
             received: Bytes(received),
         };
-        let mut tiles = self.tile_runs(&EXCHANGE_FLOWS, ALL_IDS, bytes_of)?;
-        let mut memories = self.route_memories(bytes_of)?;
+        let mut tiles = self.tile_runs(&EXCHANGE_FLOWS, ALL_IDS, join_bytes)?;
+        let mut memories = self.route_memories(join_bytes)?;
         let replica = TileId(self.target()?.tiles_per_replica());
         let columns = ["id", "program", "kind", "base_tile", "groups", "blocks"];
         let select = SelectQuery::all("exchange_flows", &columns).clauses("ORDER BY id");
@@ -96,12 +96,12 @@ impl Report {
     /// The memory along which blocks of routes count, by the id of the route.
     fn route_memories(
         &self,
-        bytes_of: impl Fn([u64; 2]) -> RouteBytes,
+        join_bytes: impl Fn([u64; 2]) -> RouteBytes,
     ) -> Result<BTreeMap<u32, RouteMemory>, ReportError> {
         if !self.db.has("exchange_memory", "pattern") {
             return Ok(BTreeMap::new());
         }
-        let mut bytes = self.tile_runs(&EXCHANGE_MEMORY, ALL_IDS, bytes_of)?;
+        let mut bytes = self.tile_runs(&EXCHANGE_MEMORY, ALL_IDS, join_bytes)?;
         let replica = TileId(self.target()?.tiles_per_replica());
         let select = SelectQuery::all("exchange_memory", &["flow", "base_tile", "receivers"]);
         let rows = self.db.list(select, |cells| {

@@ -258,12 +258,12 @@ mod tests {
     /// Receivers in an order of their own, each with all units, and gaps in their memory.
     #[test]
     fn units_go_to_several_receivers() {
-        let bytes = |delivered, received| RouteBytes {
+        let join = |delivered, received| RouteBytes {
             delivered: Bytes(delivered),
             received: Bytes(received),
         };
         let memory = RouteMemory {
-            bytes: TileRuns::from_tiles(TileId(0), [bytes(1, 4), bytes(2, 4)].map(Some)),
+            bytes: TileRuns::from_tiles(TileId(0), [join(1, 4), join(2, 4)].map(Some)),
             receivers: Some(TileOrder {
                 descending: true,
                 first: TileId(1),

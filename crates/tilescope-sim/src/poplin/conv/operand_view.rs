@@ -6,15 +6,15 @@
 //! dimension into output channels does the same with swapped operands, and outputs join the rows.
 
 use crate::poplin::FieldDim;
+use crate::poputil::axis_pieces::{
+    AxisIndices, AxisPiece, MAX_BLOCKS, axis_pieces, combined, joined, joined_at, push, runs_of,
+    whole,
+};
 use crate::poputil::element_order::ElementOrder;
 use crate::poputil::list_length;
 use crate::poputil::rearranged_blocks::{AxisMemory, PartMemory, memory_by_axis};
 use crate::shape::gcd;
-use std::ops::Range;
-use tilescope_report::{RouteBlock, RouteDim};
-
-/// Blocks beyond which a route is not worth its place in a report.
-const MAX_BLOCKS: usize = 1024;
+use tilescope_report::RouteBlock;
 
 /// Combinations of kernel elements beyond which no blocks are looked for.
 const MAX_KERNEL_ELEMENTS: usize = 1 << 14;
@@ -46,25 +46,6 @@ pub(super) struct OperandView {
     pub padded: [u64; 2],
     /// Number of channels of a group.
     pub group: u64,
-}
-
-/// Elements of one axis that are at regular distances on both sides, relative to those of other
-/// axes.
-#[derive(Clone, Debug)]
-struct AxisPiece {
-    sent_at: u64,
-    received_at: u64,
-    dims: Vec<RouteDim>,
-}
-
-/// Indices of an axis at regular distances, and the distance of their receivers.
-#[derive(Clone, Copy, Debug)]
-struct AxisIndices {
-    first: u64,
-    count: u64,
-    step: u64,
-    received_at: u64,
-    received_step: u64,
 }
 
 impl OperandView {
@@ -153,12 +134,13 @@ impl OperandView {
         // Outputs that join the rows are outside them, the first dimension innermost.
         for (at, place) in self.order.iter().zip(kernel) {
             let (axis, of) = &self.field[*at];
-            let element = |reversed: bool, count| if reversed { count - 1 - place } else { *place };
+            let find_element =
+                |reversed: bool, count| if reversed { count - 1 - place } else { *place };
             let (count, indices) = match of {
                 FieldView::Kept => return None,
                 FieldView::Channels { reversed } => {
                     let single = AxisIndices {
-                        first: element(*reversed, self.shape[*axis]),
+                        first: find_element(*reversed, self.shape[*axis]),
                         count: 1,
                         step: 1,
                         received_at: 0,
@@ -171,7 +153,7 @@ impl OperandView {
                     if *joins_rows {
                         around_row *= dim.output();
                     }
-                    let element = element(dim.kernel_transform.flip, dim.kernel);
+                    let element = find_element(dim.kernel_transform.flip, dim.kernel);
                     (dim.kernel, inputs_of_kernel(dim, element, step)?)
                 }
             };
@@ -211,7 +193,7 @@ impl OperandView {
         group_step: u64,
     ) -> Option<Vec<AxisPiece>> {
         let group = self.group;
-        let place = |channel: u64| (channel / group) * group_step + channel % group;
+        let find_place = |channel: u64| (channel / group) * group_step + channel % group;
         let mut pieces = Vec::new();
         for run in runs_of(memory)? {
             // Whole groups of the view are at regular distances if runs are cut alike.
@@ -227,7 +209,7 @@ impl OperandView {
                 let mut dims = Vec::new();
                 push(&mut dims, groups, group * run.step, group_step);
                 push(&mut dims, size, run.step, 1);
-                pieces.push(AxisPiece { sent_at, received_at: place(channel), dims });
+                pieces.push(AxisPiece { sent_at, received_at: find_place(channel), dims });
                 channel += groups * size;
                 sent_at += groups * size * run.step;
             }
@@ -238,57 +220,6 @@ impl OperandView {
         // Runs of one whole group each are groups at regular distances.
         Some(joined(pieces))
     }
-}
-
-/// Joins the pieces of every `period`-th kernel element.
-fn joined_at(of_kernels: &[Vec<AxisPiece>], period: usize) -> Vec<AxisPiece> {
-    let mut found = Vec::new();
-    for first in 0..period.min(of_kernels.len()) {
-        let alike: Vec<&Vec<AxisPiece>> = of_kernels.iter().skip(first).step_by(period).collect();
-        // Kernel elements that padding cuts have pieces of another form.
-        for group in alike.chunk_by(|one, other| one.len() == other.len()) {
-            for at in 0..group[0].len() {
-                found.extend(joined(group.iter().map(|pieces| pieces[at].clone()).collect()));
-            }
-        }
-    }
-    found
-}
-
-/// Joins pieces of equal form at regular distances.
-fn joined(pieces: Vec<AxisPiece>) -> Vec<AxisPiece> {
-    let distance = |one: &AxisPiece, other: &AxisPiece| {
-        let sent = other.sent_at.checked_sub(one.sent_at)?;
-        let received = other.received_at.checked_sub(one.received_at)?;
-        if one.dims == other.dims { Some([sent, received]) } else { None }
-    };
-    let mut joined: Vec<AxisPiece> = Vec::new();
-    let mut at = 0;
-    while at < pieces.len() {
-        let mut count = 1;
-        let step = pieces.get(at + 1).and_then(|next| distance(&pieces[at], next));
-        while step.is_some()
-            && at + count < pieces.len()
-            && distance(&pieces[at + count - 1], &pieces[at + count]) == step
-        {
-            count += 1;
-        }
-        let mut piece = pieces[at].clone();
-        if let Some([sent, received]) = step {
-            let mut dims = Vec::new();
-            push(&mut dims, count as u64, sent, received);
-            dims.append(&mut piece.dims);
-            piece.dims = dims;
-        }
-        joined.push(piece);
-        at += count;
-    }
-    joined
-}
-
-/// Indices of a whole axis.
-fn whole(count: u64, received_step: u64) -> AxisIndices {
-    AxisIndices { first: 0, count, step: 1, received_at: 0, received_step }
 }
 
 /// The inputs that outputs read through a kernel element, whose receivers are `received_step` apart
@@ -320,84 +251,6 @@ fn inputs_of_kernel(
         indices.received_step = period * received_step;
     }
     Some(Some(indices))
-}
-
-/// Adjacent elements of an axis at regular distances in memory.
-struct AxisRun {
-    part: Range<u64>,
-    at: u64,
-    step: u64,
-}
-
-/// The runs of a part of an axis. `None` if there are too many.
-fn runs_of(memory: &AxisMemory) -> Option<Vec<AxisRun>> {
-    let AxisMemory { part, digits } = memory;
-    let (step, size) = digits.first().map_or((1, 1), |digit| (digit.memory, digit.size));
-    let count = (part.end - part.start) / size.max(1);
-    if count > MAX_BLOCKS as u64 {
-        return None;
-    }
-    let mut runs = Vec::new();
-    for run in 0..count {
-        let mut at = 0;
-        let mut left = run;
-        for digit in digits.iter().skip(1) {
-            at += left % digit.size * digit.memory;
-            left /= digit.size;
-        }
-        let start = part.start + run * size;
-        runs.push(AxisRun { part: start..start + size, at, step });
-    }
-    Some(runs)
-}
-
-/// The pieces of indices of an axis that are in a part of it. `None` if they have no simple form.
-fn axis_pieces(memory: &AxisMemory, indices: AxisIndices) -> Option<Vec<AxisPiece>> {
-    let AxisIndices { first, count, step, received_at, received_step } = indices;
-    let mut pieces = Vec::new();
-    if step == 0 {
-        return None;
-    }
-    for run in runs_of(memory)? {
-        // The first index that is not before the run, and the first one that is after it.
-        let index_from = |at: u64| at.saturating_sub(first).div_ceil(step).min(count);
-        let [low, high] = [run.part.start, run.part.end].map(index_from);
-        if low >= high {
-            continue;
-        }
-        let start = first + low * step;
-        let mut dims = Vec::new();
-        push(&mut dims, high - low, step * run.step, received_step);
-        pieces.push(AxisPiece {
-            sent_at: run.at + (start - run.part.start) * run.step,
-            received_at: received_at + low * received_step,
-            dims,
-        });
-    }
-    Some(joined(pieces))
-}
-
-/// Every piece of one axis with every piece of another.
-fn combined(pieces: &[AxisPiece], others: &[AxisPiece]) -> Vec<AxisPiece> {
-    let mut found = Vec::new();
-    for one in pieces {
-        for other in others {
-            let mut dims = one.dims.clone();
-            dims.extend(&other.dims);
-            found.push(AxisPiece {
-                sent_at: one.sent_at + other.sent_at,
-                received_at: one.received_at + other.received_at,
-                dims,
-            });
-        }
-    }
-    found
-}
-
-fn push(dims: &mut Vec<RouteDim>, count: u64, sent_step: u64, received_step: u64) {
-    if count > 1 {
-        dims.push(RouteDim { count, sent_step, received_step });
-    }
 }
 
 #[cfg(test)]

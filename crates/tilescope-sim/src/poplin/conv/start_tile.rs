@@ -121,8 +121,9 @@ impl ConvStartTile {
                         routes.change(|route| {
                             route.tiles = self.runs(&route.tiles);
                             // Layouts of tensors are in the order of the IPU's tiles.
-                            let groups = |groups: &TileGroups| self.groups(groups);
-                            route.pattern = route.pattern.moved(groups, |of| self.memory(of));
+                            route.pattern = route
+                                .pattern
+                                .moved(|groups| self.groups(groups), |of| self.memory(of));
                         });
                     }
                     WorkPhaseKind::Compute { cycles, vertices } => {

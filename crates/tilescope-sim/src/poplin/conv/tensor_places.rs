@@ -256,14 +256,14 @@ impl ConvPassLowering<'_> {
         let axes: Vec<usize> =
             (0..shape.len()).filter(|axis| ![place.axis, place.rows].contains(axis)).collect();
         let first = view.dims.len().checked_sub(axes.len()).filter(|_| view.conv_groups == 1)?;
-        let size = |dim: &FieldDim| if is_input { dim.input } else { dim.kernel };
-        if place.axis == place.rows || view.dims[..first].iter().any(|dim| size(dim) != 1) {
+        let measure = |dim: &FieldDim| if is_input { dim.input } else { dim.kernel };
+        if place.axis == place.rows || view.dims[..first].iter().any(|dim| measure(dim) != 1) {
             return None;
         }
         let mut field = Vec::new();
         for (axis, dim) in axes.into_iter().zip(first..) {
             let own = &view.dims[dim];
-            if size(own) != shape[axis] {
+            if measure(own) != shape[axis] {
                 return None;
             }
             let expands = transform.expand_dims.contains(&dim);
@@ -538,8 +538,9 @@ mod tests {
                     routes.extend(of_phase.iter().cloned());
                 }
             }
-            let blocks = |route: &&WorkRoute| matches!(route.pattern, RoutePattern::Rearranged(_));
-            let Some(route) = routes.iter().find(blocks) else { continue };
+            let has_blocks =
+                |route: &&WorkRoute| matches!(route.pattern, RoutePattern::Rearranged(_));
+            let Some(route) = routes.iter().find(has_blocks) else { continue };
             followed += 1;
             // The parts of the left operand: rows in the order of tiles, channels apart.
             let split = &plan.partition;
@@ -551,11 +552,11 @@ mod tests {
                 let [column, row] = [at % split.out_channels, at / split.out_channels];
                 let row = row % (split.batch * split.field_parts());
                 // Parts before this one with the same other indices.
-                let before = |of: u64, step: u64, size: &dyn Fn(usize) -> u64| -> u64 {
+                let sum_before = |of: u64, step: u64, size: &dyn Fn(usize) -> u64| -> u64 {
                     let first = at - of * step;
                     (0..of).map(|index| size((first + index * step) as usize)).sum()
                 };
-                let rows_of = |tile: usize| {
+                let count_rows = |tile: usize| {
                     let part = &parts.parts[tile];
                     if swapped {
                         part.out_channels.real
@@ -564,11 +565,11 @@ mod tests {
                     }
                 };
                 let [index, step] = if swapped { [column, 1] } else { [row, split.out_channels] };
-                let first_row = before(index, step, &rows_of);
+                let first_row = sum_before(index, step, &count_rows);
                 let inside = split.out_channels * split.batch * split.field_parts();
                 let first_channel =
-                    before(at / inside, inside, &|tile| parts.parts[tile].in_channels.real);
-                for row in first_row..first_row + rows_of(tile as usize) {
+                    sum_before(at / inside, inside, &|tile| parts.parts[tile].in_channels.real);
+                for row in first_row..first_row + count_rows(tile as usize) {
                     for channel in first_channel..first_channel + part.in_channels.real {
                         let holder = holders[(row * k + channel) as usize];
                         *wanted.entry((holder, tile)).or_default() += 1;
