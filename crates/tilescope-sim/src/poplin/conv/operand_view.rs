@@ -82,6 +82,10 @@ impl OperandView {
         let row_step = self.group * stays;
         let group_step = row_step * rows;
         let kernels = self.kernel_elements()?;
+        // Blocks of descending elements are never joined.
+        if kernels.len() > MAX_BLOCKS && self.descends() {
+            return None;
+        }
         // After so many kernel elements, channels begin at the same place of a group again.
         let channels = self.shape[self.channels];
         let period = list_length(self.group / gcd(self.group, channels));
@@ -96,6 +100,15 @@ impl OperandView {
             }
         }
         if blocks.len() > MAX_BLOCKS { None } else { Some(blocks) }
+    }
+
+    /// Returns true if elements of a dimension descend while its channels ascend.
+    fn descends(&self) -> bool {
+        self.field.iter().any(|(_, of)| match of {
+            FieldView::Kept => false,
+            FieldView::Channels { reversed } => *reversed,
+            FieldView::Expanded { dim, .. } => dim.input_transform.flip,
+        })
     }
 
     /// All combinations of kernel elements that become channels, in the order of channels, as places
