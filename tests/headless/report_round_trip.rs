@@ -253,7 +253,7 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 20] = [
+    let cases: [(&str, Spoil); 21] = [
         ("programs_run_as_called", |r| {
             let work = r.compute("w", 10);
             r.root(ProgramKind::Sequence, "main", &[work]);
