@@ -198,7 +198,7 @@ impl OperandView {
         self.group * inside.product::<u64>()
     }
 
-    /// The pieces of all channels of the tensor, the first of which is `first` in the view.
+    /// The pieces of all channels of the tensor, which begin at channel `first` of the view.
     fn channel_pieces(
         &self,
         memory: &AxisMemory,

@@ -66,8 +66,8 @@ impl TensorPlace {
         Some(shape)
     }
 
-    /// Moves the tensor to the tiles that have `bytes`, each of which holds an even part of every
-    /// one of `parts` slices along `axis`. A slice has the order of [`Self::move_to`].
+    /// Moves the tensor to the tiles that have `bytes`. Each tile gets an even part of every one
+    /// of `parts` slices along `axis`. A slice has the order of [`Self::move_to`].
     fn move_to_slices(
         &mut self,
         bytes: &[Bytes],
@@ -341,7 +341,7 @@ impl ConvPassLowering<'_> {
             == readers.channels.iter().copied().reduce(|a, b| a + b)
             && Elements(readers.rows.iter().sum::<u64>() * place.ty.shape[place.axis])
                 == place.ty.elements();
-        // Parts of equal size, of which the last may be smaller, are groups of channels.
+        // Parts of equal size are groups of channels. The last one may be smaller.
         let (group, others) = readers.channels.split_first()?;
         let (last, middle) = others.split_last().unwrap_or((group, &[]));
         if !is_whole || last > group || middle.iter().any(|size| size != group) {
