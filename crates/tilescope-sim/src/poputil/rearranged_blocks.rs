@@ -263,6 +263,12 @@ fn part_memory(steps: &MemorySteps, shape: &[u64]) -> Option<PartMemory> {
 fn blocks(shape: &[u64], orders: [&ElementOrder; 2]) -> Option<Vec<RouteBlock>> {
     let memories = [orders[0].memory(shape)?, orders[1].memory(shape)?];
     let digits = common_digits(&memories)?;
+    // Short groups of both orders may be of axes that contain each other, after a reshape.
+    for axis in memories.iter().filter_map(OrderedMemory::short_axis) {
+        if !digits.iter().any(|digit| digit.step == axis.step && digit.size == axis.size) {
+            return None;
+        }
+    }
     let kinds = memories.each_ref().map(|memory| match memory.short {
         Some(_) => vec![Some(GroupKind::Whole), Some(GroupKind::Short)],
         None => vec![None],
