@@ -253,7 +253,7 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 20] = [
+    let cases: [(&str, Spoil); 21] = [
         ("programs_run_as_called", |r| {
             let work = r.compute("w", 10);
             r.root(ProgramKind::Sequence, "main", &[work]);
@@ -333,7 +333,22 @@ fn broken_laws_are_found() {
             r.parts.roots = vec![id];
             let bytes = TileRuns::uniform(TileRange::first_tiles(2), Bytes(64));
             let block = RouteBlock { sent_at: 1, received_at: 0, dims: Vec::new() };
-            let order = Rearrangement { unit: Bytes(64), blocks: vec![block] };
+            let order = Rearrangement { unit: Bytes(64), blocks: vec![block], memory: None };
+            r.parts.routes = vec![ExchangeRoute {
+                pattern: RoutePattern::Rearranged(order),
+                ..ExchangeRoute::in_order(id, &bytes, &bytes)
+            }];
+        }),
+        ("routes_add_up", |r| {
+            // Both units go to one tile, and none to the other, which receives one of them.
+            let id = r.exchange("e", 64);
+            r.parts.roots = vec![id];
+            let bytes = TileRuns::uniform(TileRange::first_tiles(2), Bytes(64));
+            let dim = RouteDim { count: 2, sent_step: 1, received_step: 0 };
+            let block = RouteBlock { sent_at: 0, received_at: 0, dims: vec![dim] };
+            let memory = RouteMemory { bytes: RouteBytes::of(&bytes, &bytes), receivers: None };
+            let order =
+                Rearrangement { unit: Bytes(64), blocks: vec![block], memory: Some(memory) };
             r.parts.routes = vec![ExchangeRoute {
                 pattern: RoutePattern::Rearranged(order),
                 ..ExchangeRoute::in_order(id, &bytes, &bytes)

@@ -63,13 +63,13 @@ fn known_share(report: &Report) -> f64 {
 
 #[test]
 fn senders_and_receivers_of_most_bytes_are_known() {
-    // Convolutions of MNIST expand their kernels into channels, which duplicates elements.
-    for (name, least) in [("matmul_chain", 0.89), ("mnist_pipeline", 0.56)] {
+    // Poolings, padding and halos of convolutions have unknown senders.
+    for (name, least) in [("matmul_chain", 0.99), ("mnist_pipeline", 0.89), ("too_large", 0.97)] {
         let share = known_share(&Report::open(file(name)).expect(name));
         assert!(share >= least, "{name}: {share}");
     }
     if slow_tests() {
-        for (name, least) in [("bert_large_pod16", 0.96), ("resnet50_pod16", 0.66)] {
+        for (name, least) in [("bert_large_pod16", 0.96), ("resnet50_pod16", 0.87)] {
             let (report, _directory) = common::report(name, &["options.device_iterations=1"]);
             let share = known_share(&report);
             assert!(share >= least, "{name}: {share}");

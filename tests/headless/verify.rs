@@ -92,6 +92,20 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         let route = ExchangeRoute::in_order(exchange, &bytes(from), &bytes(to));
         report.parts.routes.push(route);
     }
+    // The second half in reverse order.
+    let last = &mut report.parts.routes[1];
+    let memory = RouteMemory {
+        bytes: last.tiles.clone(),
+        receivers: Some(TileOrder {
+            first: TileId(3),
+            descending: true,
+            ..TileOrder::of_digits(8, vec![[4, 1]])
+        }),
+    };
+    let dims = vec![RouteDim { count: 4, sent_step: 1, received_step: 1 }];
+    let blocks = vec![RouteBlock { sent_at: 0, received_at: 0, dims }];
+    let order = Rearrangement { unit: Bytes(64), blocks, memory: Some(memory) };
+    last.pattern = RoutePattern::Rearranged(order);
     report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
     report.variable("activations", MemoryCategory::Variable, 0..8, 256, Some(0..2));
     report.variable("partials", MemoryCategory::Rearrangement, 0..8, 512, Some(1..3));

@@ -1,6 +1,7 @@
 //! Senders and receivers of an exchange: who sends how much to whom.
 
 use crate::units::{Bytes, ProgramId, TileId, TileRange, TileRuns};
+use std::collections::BTreeMap;
 
 /// Bytes of one exchange that follow one pattern. The routes of an exchange together carry all of
 /// its bytes. In an exchange without routes only the totals of both ends are known.
@@ -50,11 +51,31 @@ impl RoutePattern {
         }
     }
 
-    /// The same pattern with other groups. Data that keep or change their order have none.
+    /// The same pattern `offset` tiles higher.
     #[must_use]
-    pub fn map_groups(&self, change: impl FnOnce(&TileGroups) -> TileGroups) -> Self {
+    pub fn shifted(&self, offset: u32) -> Self {
+        self.moved(
+            |groups| groups.shifted(offset),
+            |memory| RouteMemory {
+                bytes: memory.bytes.shifted(offset),
+                receivers: memory.receivers.as_ref().map(|order| order.shifted(offset)),
+            },
+        )
+    }
+
+    /// The same pattern with other groups, and with other memory of rearranged data.
+    #[must_use]
+    pub fn moved(
+        &self,
+        change: impl FnOnce(&TileGroups) -> TileGroups,
+        change_memory: impl FnOnce(&RouteMemory) -> RouteMemory,
+    ) -> Self {
         match self {
-            Self::InOrder | Self::Rearranged(_) => self.clone(),
+            Self::InOrder => Self::InOrder,
+            Self::Rearranged(order) => {
+                let memory = order.memory.as_ref().map(change_memory);
+                Self::Rearranged(Rearrangement { memory, ..order.clone() })
+            }
             Self::Broadcast(groups) => Self::Broadcast(change(groups)),
             Self::Gather(groups) => Self::Gather(change(groups)),
             Self::Unknown(groups) => Self::Unknown(change(groups)),
@@ -63,13 +84,40 @@ impl RoutePattern {
 }
 
 /// Data that change their order on the way. Positions are counted in units, along the memory of all
-/// senders, or of all receivers, in tile order.
+/// senders, or of all receivers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rearrangement {
     /// Bytes of a unit, such as an element.
     pub unit: Bytes,
-    /// Blocks that together contain every unit once.
+    /// Blocks that together contain every unit that arrives once.
     pub blocks: Vec<RouteBlock>,
+    /// The memory along which positions count. `None`: the delivered and the received bytes
+    /// themselves, in tile order.
+    pub memory: Option<RouteMemory>,
+}
+
+/// Memory of tiles that send or receive parts of it. A tile may send a unit repeatedly, and not
+/// every unit is sent or arrives.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RouteMemory {
+    /// Bytes of each tile: `delivered` for senders, `received` for receivers.
+    pub bytes: TileRuns<RouteBytes>,
+    /// Order of the receivers; `None`: tile order.
+    pub receivers: Option<TileOrder>,
+}
+
+/// An order of tiles. The tiles of a ring have numbers from a first tile on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TileOrder {
+    /// The tile with number 0.
+    pub first: TileId,
+    /// The tile after the last one of the ring is the first one.
+    pub ring: TileRange,
+    /// True if numbers increase towards lower tiles.
+    pub descending: bool,
+    /// Digits of the position of a tile, the most significant first: number of values, and distance
+    /// of their numbers. The number of a tile is the sum of its digits times their distances.
+    pub digits: Vec<[u32; 2]>,
 }
 
 /// Units at regular distances on both ends.
@@ -109,6 +157,168 @@ impl RouteBlock {
             }
         }
         Some(last)
+    }
+}
+
+/// Pieces into which blocks are cut at most to count their units: several times those of any real
+/// exchange.
+const MAX_PIECES: u32 = 1 << 22;
+
+/// The memory of one side: each tile with the end of its memory, in bytes.
+pub type TileEnds = Vec<(TileId, u64)>;
+
+impl Rearrangement {
+    /// The memory of senders and receivers, in the order of positions, of a route whose tiles
+    /// deliver and receive `bytes`.
+    pub fn memory_of(&self, bytes: &TileRuns<RouteBytes>) -> [TileEnds; 2] {
+        let (bytes, order) = match &self.memory {
+            Some(memory) => (&memory.bytes, memory.receivers.as_ref()),
+            None => (bytes, None),
+        };
+        let senders = ends_of(bytes, None, |tile| tile.delivered);
+        [senders, ends_of(bytes, order, |tile| tile.received)]
+    }
+
+    /// Bytes that each tile delivers and receives, if memory is as [`Self::memory_of`] returns it.
+    /// `None` if blocks extend beyond the memory, or are more than those of any real exchange.
+    pub fn bytes_by_tile(&self, memory: &[TileEnds; 2]) -> Option<TileRuns<RouteBytes>> {
+        let mut pieces = 0;
+        let mut sums: BTreeMap<TileId, RouteBytes> = BTreeMap::new();
+        for side in 0..2 {
+            for block in &self.blocks {
+                let first = [block.sent_at, block.received_at][side];
+                let last = block.last()?[side].checked_add(1)?.checked_mul(self.unit.0)?;
+                if last > memory[side].last().map_or(0, |(_, end)| *end) {
+                    return None;
+                }
+                let mut dims = Vec::new();
+                for dim in &block.dims {
+                    dims.push((dim.count, [dim.sent_step, dim.received_step][side]));
+                }
+                let mut counter = UnitCounter {
+                    ends: &memory[side],
+                    unit: self.unit.0,
+                    pieces: &mut pieces,
+                    found: |tile, units| {
+                        let sum = sums.entry(tile).or_default();
+                        let sum = if side == 0 { &mut sum.delivered } else { &mut sum.received };
+                        *sum = sum.saturating_add(self.unit.saturating_mul(units));
+                    },
+                };
+                counter.count(first, &mut dims)?;
+            }
+        }
+        let mut runs = TileRuns::empty();
+        for (tile, bytes) in sums {
+            runs.push(TileRange::single(tile), bytes);
+        }
+        Some(runs)
+    }
+}
+
+/// The ends of the memory of tiles, in the given order.
+fn ends_of(
+    bytes: &TileRuns<RouteBytes>,
+    order: Option<&TileOrder>,
+    side: fn(&RouteBytes) -> Bytes,
+) -> TileEnds {
+    let mut ends = Vec::new();
+    let mut end = 0u64;
+    let mut push = |tile: TileId, bytes: &RouteBytes| {
+        let bytes = side(bytes).0;
+        if bytes > 0 {
+            end = end.saturating_add(bytes);
+            ends.push((tile, end));
+        }
+    };
+    match order {
+        None => {
+            for (tiles, bytes) in bytes.iter() {
+                tiles.iter().for_each(|tile| push(tile, bytes));
+            }
+        }
+        Some(order) => {
+            for tile in order.tiles() {
+                if let Some(bytes) = bytes.get(tile) {
+                    push(tile, bytes);
+                }
+            }
+        }
+    }
+    ends
+}
+
+/// Counts the units of a block on the tiles of one side.
+struct UnitCounter<'a, F> {
+    ends: &'a [(TileId, u64)],
+    unit: u64,
+    pieces: &'a mut u32,
+    found: F,
+}
+
+impl<F: FnMut(TileId, u64)> UnitCounter<'_, F> {
+    /// Cuts the units from `first` on until each piece is on one tile. `None` if there are too many
+    /// pieces.
+    fn count(&mut self, first: u64, dims: &mut [(u64, u64)]) -> Option<()> {
+        let last = first + dims.iter().copied().map(extent_of).sum::<u64>();
+        let find_tile = |at: u64| self.ends.partition_point(|(_, end)| *end <= at * self.unit);
+        let at = find_tile(first);
+        if at == find_tile(last) {
+            *self.pieces += 1;
+            if *self.pieces > MAX_PIECES {
+                return None;
+            }
+            let units = dims.iter().fold(1u64, |all, (count, _)| all.saturating_mul(*count));
+            (self.found)(self.ends.get(at)?.0, units);
+            return Some(());
+        }
+        let (longest, _) = dims.iter().enumerate().max_by_key(|(_, dim)| extent_of(**dim))?;
+        let (whole, step) = dims[longest];
+        let half = whole / 2;
+        dims[longest].0 = half;
+        self.count(first, dims)?;
+        dims[longest].0 = whole - half;
+        self.count(first + half * step, dims)?;
+        dims[longest].0 = whole;
+        Some(())
+    }
+}
+
+/// Distance of the last unit of a dimension from the first one.
+fn extent_of((count, step): (u64, u64)) -> u64 {
+    count.saturating_sub(1) * step
+}
+
+impl TileOrder {
+    /// Tiles from 0 on, of a ring of `tiles`, in the order of these digits.
+    pub fn of_digits(tiles: u32, digits: Vec<[u32; 2]>) -> Self {
+        Self { first: TileId(0), ring: TileRange::first_tiles(tiles), descending: false, digits }
+    }
+
+    /// The same order `offset` tiles higher.
+    #[must_use]
+    pub fn shifted(&self, offset: u32) -> Self {
+        let ring = TileRange::new(self.ring.first + offset, self.ring.end + offset);
+        Self { first: self.first + offset, ring, ..self.clone() }
+    }
+
+    /// The tiles in order.
+    pub fn tiles(&self) -> impl Iterator<Item = TileId> {
+        let ring = u64::from(self.ring.count()).max(1);
+        let start = u64::from(self.first - self.ring.first);
+        let count: u64 = self.digits.iter().map(|[size, _]| u64::from(*size)).product();
+        (0..count).map(move |at| {
+            let mut left = at;
+            let mut number = 0;
+            for [size, distance] in self.digits.iter().rev() {
+                let size = u64::from(*size).max(1);
+                number += left % size * u64::from(*distance);
+                left /= size;
+            }
+            let number = number % ring;
+            let place = if self.descending { start + ring - number } else { start + number };
+            self.ring.first + u32::try_from(place % ring).unwrap_or(0)
+        })
     }
 }
 
@@ -273,6 +483,43 @@ mod tests {
         let parts = TileGroups::of_digits(vec![TileDigit { size: 5, parts: 2 }]);
         assert_eq!(groups(&parts, 5), [0, 0, 1, 1, 1].map(Some));
         assert_eq!((rows.count(), columns.count(), parts.count()), (2, 3, 2));
+    }
+
+    #[test]
+    fn digits_order_tiles() {
+        let order = TileOrder::of_digits(6, vec![[2, 1], [2, 2]]);
+        let list = |order: &TileOrder| order.tiles().map(|tile| tile.0).collect::<Vec<_>>();
+        assert_eq!(list(&order), [0, 2, 1, 3]);
+        let up = TileOrder { first: TileId(4), ..order };
+        assert_eq!(list(&up), [4, 0, 5, 1]);
+        assert_eq!(list(&TileOrder { descending: true, ..up.shifted(6) }), [10, 8, 9, 7]);
+    }
+
+    /// Two units that two tiles hold go to three tiles each, which have gaps between them.
+    #[test]
+    fn memory_of_both_sides_counts_units() {
+        let bytes = TileRuns::from_tiles(
+            TileId(0),
+            [(4, 12), (4, 12), (0, 12)].map(|(delivered, received)| {
+                Some(RouteBytes { delivered: Bytes(delivered), received: Bytes(received) })
+            }),
+        );
+        let dims = vec![
+            RouteDim { count: 3, sent_step: 0, received_step: 3 },
+            RouteDim { count: 2, sent_step: 1, received_step: 2 },
+        ];
+        let order = Rearrangement {
+            unit: Bytes(4),
+            blocks: vec![RouteBlock { sent_at: 0, received_at: 0, dims }],
+            memory: Some(RouteMemory { bytes, receivers: None }),
+        };
+        let memory = order.memory_of(&TileRuns::empty());
+        let found = order.bytes_by_tile(&memory).expect("inside");
+        let find = |tile| found.get(TileId(tile)).map(|b| [b.delivered.0, b.received.0]);
+        assert_eq!([find(0), find(1), find(2)], [Some([12, 8]), Some([12, 8]), Some([0, 8])]);
+        let block = RouteBlock { received_at: 1, ..order.blocks[0].clone() };
+        let beyond = Rearrangement { blocks: vec![block], ..order };
+        assert_eq!(beyond.bytes_by_tile(&memory), None);
     }
 
     #[test]

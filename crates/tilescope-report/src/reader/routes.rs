@@ -6,8 +6,8 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILES};
 use crate::model::{
-    ExchangeRoute, ExchangeTraffic, Rearrangement, RouteBlock, RouteBytes, RouteDim, RoutePattern,
-    TileDigit, TileGroups,
+    ExchangeRoute, ExchangeTraffic, Rearrangement, RouteBlock, RouteBytes, RouteDim, RouteMemory,
+    RoutePattern, TileDigit, TileGroups, TileOrder,
 };
 use crate::units::{Bytes, ProgramId, Quantity, TileId, TileRange, TileRuns};
 use std::collections::BTreeMap;
@@ -17,6 +17,14 @@ const EXCHANGE_FLOWS: TileRunSource<2> = TileRunSource {
     id: "id",
     rows: "exchange_flows",
     rows_id: "id",
+    values: [("delivered", MAX_TILE_BYTES.0), ("received", MAX_TILE_BYTES.0)],
+};
+
+const EXCHANGE_MEMORY: TileRunSource<2> = TileRunSource {
+    owners: "exchange_memory",
+    id: "flow",
+    rows: "exchange_memory",
+    rows_id: "flow",
     values: [("delivered", MAX_TILE_BYTES.0), ("received", MAX_TILE_BYTES.0)],
 };
 
@@ -32,9 +40,12 @@ impl Report {
         if !self.has_routes_by_tile() {
             return self.routes_of_ranges();
         }
-        let mut tiles = self.tile_runs(&EXCHANGE_FLOWS, ALL_IDS, |[delivered, received]| {
-            RouteBytes { delivered: Bytes(delivered), received: Bytes(received) }
-        })?;
+        let join_bytes = |[delivered, received]: [u64; 2]| RouteBytes {
+            delivered: Bytes(delivered),
+            received: Bytes(received),
+        };
+        let mut tiles = self.tile_runs(&EXCHANGE_FLOWS, ALL_IDS, join_bytes)?;
+        let mut memories = self.route_memories(join_bytes)?;
         let replica = TileId(self.target()?.tiles_per_replica());
         let columns = ["id", "program", "kind", "base_tile", "groups", "blocks"];
         let select = SelectQuery::all("exchange_flows", &columns).clauses("ORDER BY id");
@@ -55,10 +66,13 @@ impl Report {
         })?;
         let mut routes = Vec::new();
         for row in rows {
-            let Some((id, program, pattern)) = row else {
+            let Some((id, program, mut pattern)) = row else {
                 self.warnings.add("exchange_flows holds invalid values; they are left out");
                 continue;
             };
+            if let RoutePattern::Rearranged(order) = &mut pattern {
+                order.memory = memories.remove(&id);
+            }
             let tiles = tiles.remove(&id).unwrap_or_default();
             routes.push(ExchangeRoute { program, tiles, pattern });
         }
@@ -77,6 +91,38 @@ impl Report {
             routes.entry(route.program).or_default().push(route);
         }
         Ok(routes)
+    }
+
+    /// The memory along which blocks of routes count, by the id of the route.
+    fn route_memories(
+        &self,
+        join_bytes: impl Fn([u64; 2]) -> RouteBytes,
+    ) -> Result<BTreeMap<u32, RouteMemory>, ReportError> {
+        if !self.db.has("exchange_memory", "pattern") {
+            return Ok(BTreeMap::new());
+        }
+        let mut bytes = self.tile_runs(&EXCHANGE_MEMORY, ALL_IDS, join_bytes)?;
+        let replica = TileId(self.target()?.tiles_per_replica());
+        let select = SelectQuery::all("exchange_memory", &["flow", "base_tile", "receivers"]);
+        let rows = self.db.list(select, |cells| {
+            let id = cells.small(0)?;
+            let base = TileId(cells.small_up_to(1, MAX_TILES).unwrap_or(0));
+            let receivers = match cells.long_text(2) {
+                Some(text) => Some(order_of(&text, base, replica)?),
+                None => None,
+            };
+            Some((id, receivers))
+        })?;
+        let mut memories = BTreeMap::new();
+        for row in rows {
+            let Some((id, receivers)) = row else {
+                self.warnings.add("exchange_memory holds invalid values; they are left out");
+                continue;
+            };
+            let bytes = bytes.remove(&id).unwrap_or_default();
+            memories.insert(id, RouteMemory { bytes, receivers });
+        }
+        Ok(memories)
     }
 
     /// True if the bytes of each tile along a route are recorded, as since version 2.11.
@@ -153,6 +199,19 @@ fn scaled(values: &TileRuns<Bytes>, tiles: TileRange, bytes: Bytes) -> TileRuns<
 
 /// Parses groups of tiles whose numbers count from `base`; none unless their tiles exist.
 fn groups_of(text: &str, base: TileId, replica: TileId) -> Option<TileGroups> {
+    let TileOrder { first, ring, descending, digits } = order_of(text, base, replica)?;
+    let mut parsed = Vec::new();
+    for [size, parts] in digits {
+        if parts == 0 || parts > size {
+            return None;
+        }
+        parsed.push(TileDigit { size, parts });
+    }
+    Some(TileGroups { first, ring, descending, digits: parsed })
+}
+
+/// Parses an order of tiles whose numbers count from `base`; none unless the tiles exist.
+fn order_of(text: &str, base: TileId, replica: TileId) -> Option<TileOrder> {
     let numbers: Vec<u32> = serde_json::from_str(text).ok()?;
     let [first, ring_first, ring_count, descending, digits @ ..] = numbers.as_slice() else {
         return None;
@@ -166,15 +225,15 @@ fn groups_of(text: &str, base: TileId, replica: TileId) -> Option<TileGroups> {
     let mut all = 1u32;
     let mut parsed = Vec::new();
     for digit in digits.chunks(2) {
-        let &[size, parts] = digit else { return None };
+        let &[size, second] = digit else { return None };
         all = all.checked_mul(size)?;
-        if parts == 0 || parts > size || all > *ring_count {
+        if all > *ring_count {
             return None;
         }
-        parsed.push(TileDigit { size, parts });
+        parsed.push([size, second]);
     }
     let ring = TileRange::new(start, end);
-    Some(TileGroups { first, ring, descending: *descending == 1, digits: parsed })
+    Some(TileOrder { first, ring, descending: *descending == 1, digits: parsed })
 }
 
 /// Parses the blocks of rearranged data.
@@ -200,5 +259,5 @@ fn rearrangement_of(text: &str) -> Option<Rearrangement> {
         }
         blocks.push(block);
     }
-    if unit == 0 { None } else { Some(Rearrangement { unit: Bytes(unit), blocks }) }
+    if unit == 0 { None } else { Some(Rearrangement { unit: Bytes(unit), blocks, memory: None }) }
 }

@@ -83,3 +83,25 @@ pub(super) const FLOWS: SchemaTable = table(
     ],
     "",
 );
+
+pub(super) const MEMORY: SchemaTable = table(
+    "exchange_memory",
+    "memory along which the blocks of rearranged data count; units may be sent repeatedly, and \
+     not all are sent or arrive; without a row, blocks count the delivered and the received bytes, \
+     in tile order; since version 2.11",
+    &[
+        col("flow", KEY, "exchange_flows.id"),
+        BASE_TILE,
+        col("pattern", ID, "tile_patterns.id: bytes of memory of senders and of receivers"),
+        col(
+            "receivers",
+            TEXT,
+            "order of the receivers, JSON: first tile, first tile and number of tiles of a ring, \
+             both from base_tile on, 1 if numbers increase towards lower tiles, then the digits \
+             of the position of a tile, the most significant first: values of the digit, and \
+             distance of their numbers; the number of a tile is the sum of its digits times their \
+             distances; NULL: tile order",
+        ),
+    ],
+    "",
+);

@@ -395,6 +395,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     exchange::ROUTES,
     exchange::FLOWS,
+    exchange::MEMORY,
     table(
         "data_buffers",
         "a tensor in one place, as steps read and write it; since version 2.1",

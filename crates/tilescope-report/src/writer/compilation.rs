@@ -387,6 +387,17 @@ fn routes(
             "exchange_flows",
             params![id as i64, program, kind, place.base_tile, place.pattern, groups, blocks],
         )?;
+        if let RoutePattern::Rearranged(Rearrangement { memory: Some(memory), .. }) = &route.pattern
+        {
+            let place = patterns.place(&memory.bytes, check_bytes, describe)?;
+            let order = memory.receivers.as_ref();
+            let receivers =
+                order.map(|order| order_column(order, place.base_tile.unwrap_or_default()));
+            rows.insert(
+                "exchange_memory",
+                params![id as i64, place.base_tile, place.pattern, receivers],
+            )?;
+        }
         // Versions before 2.11 know only exchanges that keep the order of all data.
         let ends = if rearranged.contains(&route.program) { None } else { route.ends() };
         if let Some([from, to]) = ends {
@@ -428,6 +439,16 @@ fn route_columns(pattern: &RoutePattern, base: TileId) -> (Option<String>, Optio
             (Some(json_of(&numbers)), None)
         }
     }
+}
+
+/// The column `receivers` of an order of tiles that count from `base`.
+fn order_column(order: &TileOrder, base: TileId) -> String {
+    let TileOrder { first, ring, descending, digits } = order;
+    let mut numbers = vec![*first - base, ring.first - base, ring.count(), u32::from(*descending)];
+    for digit in digits {
+        numbers.extend(digit);
+    }
+    json_of(&numbers)
 }
 
 /// Numbers as JSON without spaces.

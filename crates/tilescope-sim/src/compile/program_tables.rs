@@ -354,7 +354,7 @@ impl ProgramTables {
                     self.routes.push(ExchangeRoute {
                         program: exchange,
                         tiles: route.tiles.shifted(before),
-                        pattern: route.pattern.map_groups(|groups| groups.shifted(before)),
+                        pattern: route.pattern.shifted(before),
                     });
                 }
                 vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)]
@@ -385,7 +385,7 @@ impl ProgramTables {
         let same = routes.iter().count() == end - first
             && routes.iter().zip(&self.routes[first..end]).all(|(one, known)| {
                 one.tiles.shifted(before) == known.tiles
-                    && one.pattern.map_groups(|groups| groups.shifted(before)) == known.pattern
+                    && one.pattern.shifted(before) == known.pattern
             });
         if !same {
             self.routes.drain(first..end);

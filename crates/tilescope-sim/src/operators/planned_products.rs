@@ -33,6 +33,22 @@ struct ProductTensorAxes {
     batch: usize,
 }
 
+/// The axes of an operand as a pass reads it.
+#[derive(Clone, Copy)]
+struct SummedAxes {
+    /// The axis that the pass sums over.
+    axis: usize,
+    /// The axis of its rows.
+    rows: usize,
+}
+
+impl SummedAxes {
+    /// The axes of the same operand for a pass that sums over its rows.
+    fn turned(self) -> Self {
+        Self { axis: self.rows, rows: self.axis }
+    }
+}
+
 impl ProductTensorAxes {
     fn index_of(self, innermost: InnermostDim) -> usize {
         match innermost {
@@ -40,6 +56,13 @@ impl ProductTensorAxes {
             InnermostDim::OutChannels => self.out_channels,
             InnermostDim::Batch => self.batch,
         }
+    }
+
+    /// The axes of an operand of the forward pass. Rows of weights are their output channels.
+    fn summed(self) -> SummedAxes {
+        let is_input = self.in_channels == self.out_channels;
+        let rows = if is_input { self.batch } else { self.out_channels };
+        SummedAxes { axis: self.in_channels, rows }
     }
 
     /// The same axes after `leading` others.
@@ -311,10 +334,10 @@ impl LoweringContext<'_> {
         let weights = layouts.weights.of_parts(cut.w);
         let weights = self.operand_source(node.inputs[1], &weights, axes.weights, form.start);
         let operands = [
-            self.place(node.inputs[0], axes.activations.in_channels, form),
-            self.place(node.inputs[1], axes.weights.in_channels, form),
+            self.place(node.inputs[0], axes.activations.summed(), form),
+            self.place(node.inputs[1], axes.weights.summed(), form),
         ];
-        let places = TensorPlaces { operands, result: None };
+        let places = TensorPlaces { operands, ..TensorPlaces::default() };
         let product =
             self.lower_pass(plan, &ConvPassOperands::forward(input, weights), places, form.start);
         let output = layouts.output.of_parts(cut.y);
@@ -349,10 +372,10 @@ impl LoweringContext<'_> {
             }
         };
         let operand_places = [
-            self.place(node.inputs[0], axes.activations.in_channels, form),
-            self.place(node.inputs[1], axes.weights.out_channels, form),
+            self.place(node.inputs[0], axes.activations.summed(), form),
+            self.place(node.inputs[1], axes.weights.summed().turned(), form),
         ];
-        let places = TensorPlaces { operands: operand_places, result: None };
+        let places = TensorPlaces { operands: operand_places, ..TensorPlaces::default() };
         let product = self.lower_pass(&plans.backward, &operands, places, start);
         let result = layouts.output.of_parts(cut.x);
         self.place_result(node.outputs[0], &result, axes.activations, start);
@@ -367,11 +390,12 @@ impl LoweringContext<'_> {
         form: ProductPlacement,
     ) -> LoweringResult {
         let layouts = planned_layouts(&self.machine, &plans.forward);
-        let batch = form.axes.activations.batch;
-        let [input, gradient] = [0, 1].map(|at| self.place(node.inputs[at], batch, form));
+        let axes = form.axes.activations.summed().turned();
+        let [input, gradient] = [0, 1].map(|at| self.place(node.inputs[at], axes, form));
         let places = TensorPlaces {
             operands: [input, gradient],
             result: self.made_gradient(node.outputs[0], &plans.update, form),
+            ..TensorPlaces::default()
         };
         let operands = ConvPassOperands::weight_update(plans);
         let product = self.lower_pass(&plans.update, &operands, places, form.start);
@@ -411,6 +435,7 @@ impl LoweringContext<'_> {
         places: TensorPlaces,
         start: ConvStartTile,
     ) -> LoweredOperation {
+        let places = TensorPlaces { start: Some(start), ..places };
         let lowered = conv::lower_placed(&self.machine, plan, operands, places);
         let lives = OperandLiveness {
             inputs_until: lowered.used_until.to_vec(),
@@ -423,13 +448,19 @@ impl LoweringContext<'_> {
         LoweredOperation { plan, liveness: lives, ..work.into() }
     }
 
-    /// The place of an operand that a pass sums along `axis`. `None` if it has none, or if a pass
+    /// The place of an operand that a pass sums along an axis. `None` if it has none, or if a pass
     /// reads only a part of it.
-    fn place(&self, tensor: TensorId, axis: usize, form: ProductPlacement) -> Option<TensorPlace> {
+    fn place(
+        &self,
+        tensor: TensorId,
+        axes: SummedAxes,
+        form: ProductPlacement,
+    ) -> Option<TensorPlace> {
         let layout = self.layout(tensor).filter(|_| form.cut == MatMulSerialParts::NONE)?;
         let elements = form.start.own_runs(&layout.elements);
         let layout = TensorLayout { elements, order: layout.order.clone() };
-        Some(TensorPlace { ty: self.tensor_type(tensor).clone(), layout, axis })
+        let SummedAxes { axis, rows } = axes;
+        Some(TensorPlace { ty: self.tensor_type(tensor).clone(), layout, axis, rows })
     }
 
     /// The place of a weight gradient where the pass makes it, before it moves to the weights.
@@ -447,7 +478,7 @@ impl LoweringContext<'_> {
         let ty = self.tensor_type(tensor).clone();
         let layout = planned_layouts(&self.machine, update).output;
         let layout = to_tensor_layout(&layout, made, &ty);
-        Some(TensorPlace { ty, layout, axis: weights.in_channels })
+        Some(TensorPlace { ty, layout, axis: weights.in_channels, rows: weights.out_channels })
     }
 
     /// Sets the layout of a result to that of its plan. Zeros that a stride leaves between elements

@@ -4,15 +4,14 @@ use super::{
     FieldEdges, GradientBuilder, GradientResult, LoweredOperation, LoweringContext, LoweringResult,
     NodeOperands, Operator, RowWindow, ShapeError, expect_operands, expect_same,
 };
+use crate::poplar::OperandLiveness;
 use crate::poplar::work::{MemoryConstraint, OperationWork};
-use crate::poplar::{OperandLiveness, tile_runs};
-use crate::popnn::pool::{PoolAxis, PoolingParams, PoolingPass, PoolingType};
+use crate::popnn::pool::{PoolAxis, PoolOperand, PoolingParams, PoolingPass, PoolingType};
 use crate::popops::elementwise::{self, BinaryOpType, ElementwiseOp};
 use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
 use crate::popops::rows::TensorRows;
 use crate::shape::TensorInfo;
 use std::sync::Arc;
-use tilescope_report::units::TileRuns;
 
 /// One value for each window of a `[batch, channels, field..]` tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -162,11 +161,13 @@ impl PoolOp {
             grouping: groupings[groupings.len() - 1],
             forward_grouping: groupings[0],
         };
-        let bytes = input.dtype.bytes();
-        let sources = operands.iter().fold(TileRuns::empty(), |sum, operand| {
-            tile_runs::add_per_tile(&sum, &operand.bytes(bytes))
-        });
-        let pooled = pooling.lower(lowering.tiles, lowering.exchange_speed(), &sources);
+        let mut placed = Vec::new();
+        for (tensor, layout) in node.inputs.iter().zip(&operands) {
+            // The gradient of a maximum also reads the input at the places of its results.
+            let is_like_result = backward && operands.len() > 1 && placed.is_empty();
+            placed.push(PoolOperand { ty: lowering.tensor_type(*tensor), layout, is_like_result });
+        }
+        let pooled = pooling.lower(lowering.tiles, lowering.exchange_speed(), &placed);
         let pooled = pooled.ok_or_else(|| node.error(self.window_error(input)))?;
         lowering.set_layout(node.outputs[0], pooled.layout);
         let lives = OperandLiveness {

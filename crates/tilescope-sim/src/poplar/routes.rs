@@ -2,13 +2,22 @@
 
 use std::hash::{Hash, Hasher};
 use tilescope_report::units::{TileId, TileRange, TileRuns};
-use tilescope_report::{RouteBytes, RoutePattern, TileGroups, TileTraffic};
+use tilescope_report::{Rearrangement, RouteBytes, RoutePattern, TileGroups, TileTraffic};
 
 /// Bytes of an exchange that follow one pattern, on the tiles of one IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkRoute {
     pub tiles: TileRuns<RouteBytes>,
     pub pattern: RoutePattern,
+}
+
+impl WorkRoute {
+    /// The route of data in blocks that count along the memory of `order`. `None` if they extend
+    /// beyond it.
+    pub(crate) fn of_memory(order: Rearrangement) -> Option<Self> {
+        let tiles = order.bytes_by_tile(&order.memory_of(&TileRuns::empty()))?;
+        Some(Self { tiles, pattern: RoutePattern::Rearranged(order) })
+    }
 }
 
 /// Routes of an exchange. Empty if only the traffic of each tile is known, otherwise they carry all

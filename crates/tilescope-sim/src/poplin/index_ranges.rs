@@ -80,7 +80,7 @@ impl FieldDim {
     }
 
     /// Index of the input element that output `output` multiplies with kernel element `kernel`.
-    fn input_index(&self, output: u64, kernel: u64) -> Option<u64> {
+    pub(crate) fn input_index(&self, output: u64, kernel: u64) -> Option<u64> {
         let shift = self.kernel_transform.position(kernel, self.kernel)?;
         let transform = &self.input_transform;
         let out = &self.output_transform;

@@ -472,7 +472,7 @@ impl ElementOrder {
     }
 
     /// Flat indices of all elements in memory order, or `None` if the order is unknown.
-    pub(super) fn flat_indices(&self, shape: &[u64]) -> Option<Vec<u64>> {
+    pub(crate) fn flat_indices(&self, shape: &[u64]) -> Option<Vec<u64>> {
         let dims = self.memory_dims(shape)?;
         let Grouping { rest, is_only, .. } = self.grouping();
         let groups = match self {

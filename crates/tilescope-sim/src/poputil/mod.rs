@@ -1,5 +1,6 @@
 //! Layouts of tensors on tiles, as poputil maps them.
 
+pub(crate) mod axis_pieces;
 pub(crate) mod element_order;
 mod index_counts;
 pub(crate) mod rearranged_blocks;

@@ -1,6 +1,6 @@
 //! Positions of the elements of a tensor in two layouts, as blocks.
 
-use super::element_order::{ElementOrder, OrderedMemory};
+use super::element_order::{ElementOrder, OrderedMemory, axis_step};
 use super::tensor_layout::TensorLayout;
 use crate::poplar::routes::WorkRoute;
 use crate::shape::TensorInfo;
@@ -20,7 +20,7 @@ pub(crate) fn rearrangement(
         return None;
     }
     let blocks = blocks(&ty.shape, [&from.order, &to.order])?;
-    Some(Rearrangement { unit: ty.dtype.bytes(), blocks })
+    Some(Rearrangement { unit: ty.dtype.bytes(), blocks, memory: None })
 }
 
 /// Returns the route of a tensor of type `ty` from one layout to another, or `None` if elements of
@@ -159,10 +159,116 @@ impl<'a> MemorySteps<'a> {
     }
 }
 
+/// Elements of one axis that are in a dimension of memory of their own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AxisDigit {
+    /// Distance of the elements along the axis.
+    pub step: u64,
+    pub size: u64,
+    /// Their distance in memory.
+    pub memory: u64,
+}
+
+/// Positions of the elements of a part of one axis.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AxisMemory {
+    /// The part of the axis, from whose start on digits count.
+    pub part: Range<u64>,
+    /// Digits of an index, the least significant first.
+    pub digits: Vec<AxisDigit>,
+}
+
+/// Positions of the elements of a part of a tensor, axis by axis.
+#[derive(Clone, Debug)]
+pub(crate) struct PartMemory {
+    /// Position of the first element.
+    pub first: u64,
+    pub axes: Vec<AxisMemory>,
+}
+
+/// Returns the parts of a tensor of `shape` in which the position of an element is a sum over its
+/// axes: two if a group is short. `None` if a dimension of memory is not along axes of the shape.
+pub(crate) fn memory_by_axis(order: &ElementOrder, shape: &[u64]) -> Option<Vec<PartMemory>> {
+    let memory = order.memory(shape)?;
+    let kinds = match memory.short {
+        Some(_) => vec![Some(GroupKind::Whole), Some(GroupKind::Short)],
+        None => vec![None],
+    };
+    let mut parts = Vec::new();
+    for kind in kinds {
+        parts.push(part_memory(&MemorySteps::new(&memory, kind), shape)?);
+    }
+    Some(parts)
+}
+
+fn part_memory(steps: &MemorySteps, shape: &[u64]) -> Option<PartMemory> {
+    let memory = steps.memory;
+    let mut axes: Vec<AxisMemory> =
+        shape.iter().map(|size| AxisMemory { part: 0..*size, digits: Vec::new() }).collect();
+    let groups = memory.short.map(|short| (short.groups, short.rest));
+    for (at, dim) in memory.dims.iter().enumerate() {
+        let is_group = groups.is_some() && at + 1 == memory.dims.len();
+        let size = match (groups, steps.kind) {
+            (Some((groups, _)), Some(GroupKind::Whole)) if groups == at => dim.size - 1,
+            (Some((groups, _)), Some(GroupKind::Short)) if groups == at => 1,
+            (Some((_, rest)), Some(GroupKind::Short)) if is_group => rest,
+            _ => dim.size,
+        };
+        let mut left = FlatDigit { step: dim.step, size };
+        let mut inside = steps.steps[at];
+        while left.size > 1 {
+            let axis = (0..shape.len()).rev().find(|axis| {
+                shape[*axis] > 1 && left.step < axis_step(shape, *axis) * shape[*axis]
+            })?;
+            let around = axis_step(shape, axis);
+            if !left.step.is_multiple_of(around) {
+                return None;
+            }
+            let step = left.step / around;
+            if step * left.size <= shape[axis] {
+                axes[axis].digits.push(AxisDigit { step, size: left.size, memory: inside });
+                break;
+            }
+            let fits = shape[axis] / step;
+            if !shape[axis].is_multiple_of(step) || !left.size.is_multiple_of(fits) {
+                return None;
+            }
+            axes[axis].digits.push(AxisDigit { step, size: fits, memory: inside });
+            inside *= fits;
+            left = FlatDigit { step: around * shape[axis], size: left.size / fits };
+        }
+    }
+    for (axis, memory_of_axis) in axes.iter_mut().enumerate() {
+        let digit = FlatDigit { step: axis_step(shape, axis), size: shape[axis] };
+        if shape[axis] > 1 {
+            memory_of_axis.part = steps.part_of(digit).unwrap_or(0..shape[axis]);
+        }
+        let part = &memory_of_axis.part;
+        memory_of_axis.digits.sort_unstable_by_key(|digit| digit.step);
+        let mut below = 1;
+        for digit in &memory_of_axis.digits {
+            if digit.step != below {
+                return None;
+            }
+            below *= digit.size;
+        }
+        if below != (part.end - part.start).max(1) {
+            return None;
+        }
+    }
+    Some(PartMemory { first: steps.first, axes })
+}
+
 /// Blocks of elements at regular distances in both orders of a tensor of `shape`.
 fn blocks(shape: &[u64], orders: [&ElementOrder; 2]) -> Option<Vec<RouteBlock>> {
     let memories = [orders[0].memory(shape)?, orders[1].memory(shape)?];
     let digits = common_digits(&memories)?;
+    // Short groups of both orders may be of axes that contain each other, after a reshape.
+    for axis in memories.iter().filter_map(OrderedMemory::short_axis) {
+        if !digits.iter().any(|digit| digit.step == axis.step && digit.size == axis.size) {
+            return None;
+        }
+    }
     let kinds = memories.each_ref().map(|memory| match memory.short {
         Some(_) => vec![Some(GroupKind::Whole), Some(GroupKind::Short)],
         None => vec![None],

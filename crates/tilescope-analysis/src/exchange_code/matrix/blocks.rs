@@ -1,9 +1,9 @@
 //! Flows whose data change their order in blocks.
 
-use super::{ExchangeMatrixBuilder, bin_of, bin_tiles};
+use super::{ExchangeMatrixBuilder, bin_of};
 use crate::exchange_code::flows::ExchangeFlow;
-use tilescope_report::units::{Bytes, TileRange, TileRuns};
-use tilescope_report::{Rearrangement, RouteBlock};
+use tilescope_report::units::TileRange;
+use tilescope_report::{Rearrangement, RouteBlock, RouteBytes, TileEnds};
 
 /// Pieces into which the blocks of a flow are cut at most: a few for each pixel of a large screen.
 /// Pieces beyond that are as large as a file demands, and stay whole.
@@ -18,33 +18,16 @@ struct BinnedMemory {
 }
 
 impl BinnedMemory {
-    fn new(values: &TileRuns<Bytes>, window: TileRange, bins: usize) -> Self {
+    fn new(ends: &TileEnds, window: TileRange, bins: usize) -> Self {
         let mut memory = Self { ends: Vec::new(), bins: Vec::new() };
-        for (range, value) in values.iter() {
-            let inside = range.intersection(window);
-            if inside.count() == 0 {
-                memory.push(None, range.count(), *value);
-                continue;
-            }
-            memory.push(None, inside.first - range.first, *value);
-            let mut tile = inside.first;
-            while tile < inside.end {
-                let bin = bin_of(window, bins, tile);
-                let edge = bin_tiles(window, bins, bin).end.min(inside.end).max(tile + 1);
-                memory.push(Some(bin), edge - tile, *value);
-                tile = edge;
-            }
-            memory.push(None, range.end - inside.end, *value);
+        for (tile, end) in ends {
+            let is_inside = window.contains(*tile);
+            memory.push(is_inside.then(|| bin_of(window, bins, *tile)), *end);
         }
         memory
     }
 
-    fn push(&mut self, bin: Option<usize>, tiles: u32, value: Bytes) {
-        let start = self.ends.last().copied().unwrap_or(0);
-        let end = start.saturating_add(value.0.saturating_mul(tiles.into()));
-        if end == start {
-            return;
-        }
+    fn push(&mut self, bin: Option<usize>, end: u64) {
         match (self.ends.last_mut(), self.bins.last()) {
             (Some(last), Some(of_last)) if *of_last == bin => *last = end,
             _ => {
@@ -78,9 +61,10 @@ impl ExchangeMatrixBuilder {
     /// Adds a flow whose data change their order.
     pub(super) fn rearranged(&mut self, flow: &ExchangeFlow, order: &Rearrangement) {
         let [columns, rows] = self.key.cells;
+        let [sent, received] = order.memory_of(&RouteBytes::of(&flow.sent, &flow.received));
         let memory = [
-            BinnedMemory::new(&flow.sent, self.key.senders, rows),
-            BinnedMemory::new(&flow.received, self.key.receivers, columns),
+            BinnedMemory::new(&sent, self.key.senders, rows),
+            BinnedMemory::new(&received, self.key.receivers, columns),
         ];
         let mut cutter =
             BlockCutter { cells: self, memory, unit: order.unit.0, steps: Vec::new(), pieces: 0 };
@@ -167,8 +151,10 @@ mod tests {
     use crate::exchange_code::matrix::tests::{bytes_on_tiles, window_of};
     use crate::exchange_code::{ExchangeFlows, ExchangeLink, matrix};
     use proptest::prelude::*;
-    use tilescope_report::units::{Bytes, ProgramId};
-    use tilescope_report::{Rearrangement, RouteBlock, RouteDim};
+    use tilescope_report::units::{Bytes, ProgramId, TileId, TileRuns};
+    use tilescope_report::{
+        Rearrangement, RouteBlock, RouteBytes, RouteDim, RouteMemory, TileOrder,
+    };
     use tilescope_test_tiers::cases;
 
     /// Distances between elements of each axis if `order` names the axes, outermost first.
@@ -246,7 +232,11 @@ mod tests {
                 sent: bytes_on_tiles(&bytes_of(&sent)),
                 received: bytes_on_tiles(&bytes_of(&received)),
                 bytes: Bytes(units * unit),
-                pattern: ExchangePattern::Rearranged(Rearrangement { unit: Bytes(unit), blocks }),
+                pattern: ExchangePattern::Rearranged(Rearrangement {
+                    unit: Bytes(unit),
+                    blocks,
+                    memory: None,
+                }),
             };
             let tiles = sent.len().max(received.len()) as u32;
             let flows = ExchangeFlows { flows: vec![flow], tiles };
@@ -263,5 +253,43 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Receivers in an order of their own, each with all units, and gaps in their memory.
+    #[test]
+    fn units_go_to_several_receivers() {
+        let join = |delivered, received| RouteBytes {
+            delivered: Bytes(delivered),
+            received: Bytes(received),
+        };
+        let memory = RouteMemory {
+            bytes: TileRuns::from_tiles(TileId(0), [join(1, 4), join(2, 4)].map(Some)),
+            receivers: Some(TileOrder {
+                descending: true,
+                first: TileId(1),
+                ..TileOrder::of_digits(2, vec![[2, 1]])
+            }),
+        };
+        let dims = vec![
+            RouteDim { count: 2, sent_step: 0, received_step: 4 },
+            RouteDim { count: 3, sent_step: 1, received_step: 1 },
+        ];
+        let order = Rearrangement {
+            unit: Bytes(1),
+            blocks: vec![RouteBlock { sent_at: 0, received_at: 0, dims }],
+            memory: Some(memory),
+        };
+        let flow = ExchangeFlow {
+            program: ProgramId(0),
+            link: ExchangeLink::Internal,
+            sent: bytes_on_tiles(&[2, 4]),
+            received: bytes_on_tiles(&[3, 3]),
+            bytes: Bytes(6),
+            pattern: ExchangePattern::Rearranged(order),
+        };
+        let flows = ExchangeFlows { flows: vec![flow], tiles: 2 };
+        let found = matrix(&flows, &window_of(0..2, 2));
+        let row = |row| [0, 1].map(|column| found.known_in(column, row));
+        assert_eq!([row(0), row(1)], [[1.0, 1.0], [2.0, 2.0]]);
     }
 }

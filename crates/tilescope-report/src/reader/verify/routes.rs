@@ -67,6 +67,10 @@ fn tile_with_other_bytes(exchange: &ExchangeTraffic, routes: &[ExchangeRoute]) -
 fn balances(route: &ExchangeRoute) -> bool {
     match &route.pattern {
         RoutePattern::InOrder => route.delivered().total() == route.received().total(),
+        RoutePattern::Rearranged(order) if order.memory.is_some() => {
+            let sent = order.bytes_by_tile(&order.memory_of(&route.tiles));
+            sent.is_some_and(|sent| sent == route.tiles)
+        }
         RoutePattern::Rearranged(order) => {
             let all = route.received().total();
             let mut units = 0u64;

@@ -58,7 +58,7 @@ const NUMBERED_TABLES: [(&str, &str); 44] = [
 ];
 
 /// Columns whose numbers refer to a column of another table.
-const REFERENCES: [(&str, &str, &str, &str); 48] = [
+const REFERENCES: [(&str, &str, &str, &str); 50] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
     ("programs", "compute_set", "compute_sets", "compute_set"),
@@ -93,6 +93,8 @@ const REFERENCES: [(&str, &str, &str, &str); 48] = [
     ("exchange_routes", "program", "exchanges", "program"),
     ("exchange_flows", "program", "exchanges", "program"),
     ("exchange_flows", "pattern", "tile_patterns", "id"),
+    ("exchange_memory", "flow", "exchange_flows", "id"),
+    ("exchange_memory", "pattern", "tile_patterns", "id"),
     ("data_accesses", "program", "programs", "id"),
     ("data_accesses", "buffer", "data_buffers", "id"),
     ("vars", "name", "vars_string_table", "id"),
@@ -110,12 +112,13 @@ const REFERENCES: [(&str, &str, &str, &str); 48] = [
 ];
 
 /// Tables of items that a pattern distributes over tiles.
-const PATTERN_OWNERS: [&str; 7] = [
+const PATTERN_OWNERS: [&str; 8] = [
     "compute_sets",
     "vertex_groups",
     "exchanges",
     "exchange_cycles",
     "exchange_flows",
+    "exchange_memory",
     "control_code",
     "vars",
 ];

@@ -12,6 +12,7 @@ pub(crate) mod operand_layout;
 mod operand_preparation;
 mod operand_rearrangement;
 mod operand_routes;
+mod operand_view;
 mod pass_lowering;
 mod reduction;
 mod serial_loop;

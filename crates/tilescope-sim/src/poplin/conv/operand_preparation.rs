@@ -149,7 +149,8 @@ impl ConvPassLowering<'_> {
         // tiles need the result.
         if reshapes {
             let name = format!("{}/preRegroup", self.name);
-            self.relocate(&name, &shares[0], OperandPattern::Unknown, true);
+            let pattern = self.expands_input(&shares[0]);
+            self.relocate(&name, &shares[0], pattern, true);
             self.move_to_plan_layout(operands, [true; 2], shares);
             return;
         }

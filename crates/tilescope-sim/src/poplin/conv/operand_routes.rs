@@ -19,8 +19,9 @@ pub(crate) enum OperandPattern {
     /// Only the bytes of each tile are known.
     Unknown,
     /// The tiles of a group share a slice, and each sends its share to all others. Data that they
-    /// do not hold, such as halos, come from tiles of the same group of `around`.
-    Shares { users: TileGroups, around: TileGroups },
+    /// do not hold, such as halos, come from tiles of the same group of `around`. If slices overlap
+    /// so much that tiles do not need all shares, those in a group of `same` still read the same.
+    Shares { users: TileGroups, same: TileGroups, around: TileGroups },
     /// Each tile of a group gets a part of the partial sums of all others, and all get different
     /// parts.
     Partials(TileGroups),
@@ -40,9 +41,10 @@ impl OperandTransfer {
     pub(super) fn routes(&self) -> Option<Vec<WorkRoute>> {
         match &self.pattern {
             OperandPattern::Unknown => None,
-            OperandPattern::Shares { users, around } => {
-                self.shares(users, around).or_else(|| self.within(around))
-            }
+            OperandPattern::Shares { users, same, around } => self
+                .shares(users, around)
+                .or_else(|| self.shares(same, around))
+                .or_else(|| self.within(around)),
             OperandPattern::Partials(groups) => {
                 self.partials(groups).or_else(|| self.within(groups))
             }

@@ -212,8 +212,8 @@ impl<'a> ConvPassLowering<'a> {
         let broadcast: Vec<Bytes> = flows[1].iter().map(|flow| flow.received).collect();
         let [input, weights] = flows;
         let operands = [
-            OperandTransfer { flows: input, pattern: self.input_pattern() },
-            OperandTransfer { flows: weights, pattern: self.weight_pattern() },
+            OperandTransfer { pattern: self.input_pattern(&input), flows: input },
+            OperandTransfer { pattern: self.weight_pattern(&weights), flows: weights },
         ];
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &operands);
         let cycles = self.arrange_cycles(&broadcast);
@@ -286,25 +286,26 @@ impl<'a> ConvPassLowering<'a> {
 
     /// Senders and receivers of the input. Parts of the output channels and of the kernel read the
     /// same input, and halos come from other parts of the field.
-    fn input_pattern(&self) -> OperandPattern {
+    fn input_pattern(&self, flows: &[OperandExchangeFlow]) -> OperandPattern {
         if !self.in_place[0] {
-            return OperandPattern::Unknown;
+            return self.reads_in_place(ConvOperand::Input, &received_of(flows));
         }
         let users = [ConvAxis::Kernel, ConvAxis::OutChannels];
         let around = [ConvAxis::Kernel, ConvAxis::OutChannels, ConvAxis::Field];
         OperandPattern::Shares {
             users: self.layout.tile_groups(&users),
+            same: self.layout.tile_groups(&[ConvAxis::OutChannels]),
             around: self.layout.tile_groups(&around),
         }
     }
 
     /// Senders and receivers of the weights, which parts of field and batch share.
-    fn weight_pattern(&self) -> OperandPattern {
+    fn weight_pattern(&self, flows: &[OperandExchangeFlow]) -> OperandPattern {
         if !self.in_place[1] {
-            return OperandPattern::Unknown;
+            return self.reads_in_place(ConvOperand::Weights, &received_of(flows));
         }
         let users = self.layout.tile_groups(&[ConvAxis::Batch, ConvAxis::Field]);
-        OperandPattern::Shares { around: users.clone(), users }
+        OperandPattern::Shares { around: users.clone(), same: users.clone(), users }
     }
 
     /// Cycles to arrange received operands for the vertices.
@@ -337,6 +338,11 @@ impl<'a> ConvPassLowering<'a> {
         }
         copies
     }
+}
+
+/// Bytes that each tile receives.
+fn received_of(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
+    flows.iter().map(|flow| flow.received).collect()
 }
 
 /// Returns `flow` with the tiles of the operand as its senders if an even part of it is less than

@@ -2,8 +2,8 @@
 
 use super::operand_preparation::piece_cycles;
 use super::operand_rearrangement::{self, deal, spread};
-use super::operand_routes::{OperandPattern, OperandTransfer};
-use super::pass_lowering::{ConvPassLowering, ConvPassOperands, OperandSource};
+use super::operand_routes::OperandTransfer;
+use super::pass_lowering::{ConvOperand, ConvPassLowering, ConvPassOperands, OperandSource};
 use super::work_builder::{OperandExchangeFlow, vertex_on};
 use crate::cost_constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::popops::planner_cycles;
@@ -35,17 +35,22 @@ impl ConvPassLowering<'_> {
     fn rearrange_before_slice(&mut self, operands: &ConvPassOperands) {
         let split = &self.plan.partition;
         let view = &self.plan.transformed.view;
+        let is_moved = [
+            split.in_channels_serial > 1 && is_foreign(&operands.input),
+            is_foreign(&operands.weights),
+        ];
         let mut elements = Elements::ZERO;
-        if split.in_channels_serial > 1 && is_foreign(&operands.input) {
+        if is_moved[0] {
             elements += view.input_elements();
         }
-        if is_foreign(&operands.weights) {
+        if is_moved[1] {
             elements += view.weight_elements();
         }
         let bytes = spread(elements * self.element_bytes(), Bytes(8), self.machine.tiles.into());
         let name = format!("{}/rearrangedBeforeSlice", self.name);
         let start = self.builder.phase_count();
-        self.relocate(&name, &bytes, OperandPattern::Unknown, true);
+        let pattern = self.moves_to_slices(is_moved, &bytes);
+        self.relocate(&name, &bytes, pattern, true);
         self.gather_slices(&name, &bytes);
         operand_rearrangement::temporary(&mut self.builder, name, start, &bytes);
     }
@@ -79,6 +84,10 @@ impl ConvPassLowering<'_> {
             ("input", deal((inputs / serial).0, 1, self.tiles())),
             ("weights", deal((view.weight_elements() / serial).0, 1, self.tiles())),
         ];
+        if split.in_channels_serial > 1 {
+            self.slice_place(ConvOperand::Input, &tensors[0].1);
+        }
+        self.slice_place(ConvOperand::Weights, &tensors[1].1);
         let mut cycles = vec![Cycles::ZERO; self.layout.parts.len()];
         for (_, elements) in &tensors {
             for (cycles, elements) in cycles.iter_mut().zip(elements) {

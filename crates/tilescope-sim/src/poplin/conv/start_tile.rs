@@ -4,12 +4,13 @@
 //! lets each begin at a different tile (poplibs lib/poplin/ConvPlan.cpp getStartTile and
 //! Convolution.cpp linearizeTileIndices; option enableConvDithering).
 
+use crate::poplar::routes::WorkRoute;
 use crate::poplar::work::{OperationWork, OperationWorkItem, WorkPhaseKind};
 use crate::poplin::ConvParams;
 use crate::poputil::shape_hash::{hash, place};
 use crate::poputil::tensor_layout::TensorLayout;
-use tilescope_report::TileGroups;
 use tilescope_report::units::{TileId, TileRange, TileRuns};
+use tilescope_report::{Rearrangement, RouteMemory, RoutePattern, TileGroups, TileOrder};
 
 /// Number of tiles that share an exchange bus. A convolution begins at the first of them.
 const TILES_PER_BUS: u32 = 2;
@@ -79,12 +80,34 @@ impl ConvStartTile {
         own
     }
 
+    /// The route of data in blocks that count along memory of the operation's own tiles, which is
+    /// in the order of the IPU's tiles. `None` if they extend beyond it.
+    pub(crate) fn route_of_memory(&self, own: Rearrangement) -> Option<WorkRoute> {
+        let memory = own.memory.as_ref().map(|memory| self.memory(memory));
+        let route = WorkRoute::of_memory(Rearrangement { memory, ..own.clone() })?;
+        let tiles = self.own_runs(&route.tiles);
+        Some(WorkRoute { tiles, pattern: RoutePattern::Rearranged(own) })
+    }
+
     fn groups(&self, own: &TileGroups) -> TileGroups {
         debug_assert!(own.first == TileId(0) && !own.descending, "parts begin at tile 0: {own:?}");
-        let first =
-            if self.descending { TileId(self.tiles - 1 - self.first.0) } else { self.first };
         let ring = TileRange::first_tiles(self.tiles);
-        TileGroups { first, ring, descending: self.descending, digits: own.digits.clone() }
+        let digits = own.digits.clone();
+        TileGroups { first: self.first_of_ipu(), ring, descending: self.descending, digits }
+    }
+
+    fn memory(&self, own: &RouteMemory) -> RouteMemory {
+        let receivers = own.receivers.as_ref().map(|order| TileOrder {
+            first: self.first_of_ipu(),
+            descending: self.descending,
+            ..TileOrder::of_digits(self.tiles, order.digits.clone())
+        });
+        RouteMemory { bytes: self.runs(&own.bytes), receivers }
+    }
+
+    /// The tile of the IPU that is the operation's own tile 0.
+    fn first_of_ipu(&self) -> TileId {
+        if self.descending { TileId(self.tiles - 1 - self.first.0) } else { self.first }
     }
 
     fn items(&self, items: &mut [OperationWorkItem]) {
@@ -98,7 +121,9 @@ impl ConvStartTile {
                         routes.change(|route| {
                             route.tiles = self.runs(&route.tiles);
                             // Layouts of tensors are in the order of the IPU's tiles.
-                            route.pattern = route.pattern.map_groups(|groups| self.groups(groups));
+                            route.pattern = route
+                                .pattern
+                                .moved(|groups| self.groups(groups), |of| self.memory(of));
                         });
                     }
                     WorkPhaseKind::Compute { cycles, vertices } => {

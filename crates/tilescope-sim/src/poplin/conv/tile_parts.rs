@@ -5,6 +5,7 @@
 //! output channels innermost, then the field, batch, kernel, input channels and groups (poplibs
 //! `Convolution.cpp` linearizeTileIndices and iteratePartitionParallel).
 
+use crate::poplin::params::{OperandTransform, OutputTransform};
 use crate::poplin::planner::cost_model::ConvGrainSize;
 use crate::poplin::planner::{ConvPlan, LinearizeTileOrder};
 use crate::poplin::{ConvParams, FieldDim};
@@ -136,6 +137,55 @@ impl PartitionedConv {
             }
         }
         Some(groups_of(digits.into_iter()))
+    }
+
+    /// The tiles whose parts read an operand. `None` if parts overlap, as with halos, or if rows are
+    /// divided along more than one axis.
+    pub(crate) fn readers(&self, is_input: bool) -> Option<OperandReaders> {
+        let slice = &self.slice;
+        let is_plain = slice.dims.iter().all(|dim| {
+            dim.kernel == 1
+                && dim.input_transform == OperandTransform::NONE
+                && dim.kernel_transform == OperandTransform::NONE
+                && dim.output_transform == OutputTransform::NONE
+        });
+        if !is_plain || slice.conv_groups != 1 {
+            return None;
+        }
+        let rows_axis = match (is_input, slice.batch) {
+            (false, _) => ConvAxis::OutChannels,
+            (true, 1) => ConvAxis::Field,
+            (true, _) => ConvAxis::Batch,
+        };
+        let long = slice.dims.iter().filter(|dim| dim.input > 1).count();
+        if is_input && long > usize::from(slice.batch == 1) {
+            return None;
+        }
+        let mut readers = OperandReaders { users: 1, ..OperandReaders::default() };
+        let mut of_parts = Vec::new();
+        let mut distance: usize = self.axes.iter().map(|(_, count)| *count as usize).product();
+        for (axis, count) in &self.axes {
+            distance /= *count as usize;
+            let digit = [*count, u32::try_from(distance).ok()?];
+            let first_parts = self.parts.iter().step_by(distance.max(1)).take(*count as usize);
+            if *axis == ConvAxis::InChannels {
+                readers.channels = first_parts.map(|part| part.in_channels.real).collect();
+                of_parts.insert(0, digit);
+            } else if *axis == rows_axis && *count > 1 {
+                readers.rows = first_parts.map(|part| part.rows(is_input)).collect();
+                of_parts.push(digit);
+            } else if *count > 1 {
+                readers.users *= u64::from(*count);
+                readers.digits.push(digit);
+            }
+        }
+        if readers.rows.is_empty() {
+            readers.rows = vec![self.parts.first()?.rows(is_input)];
+        }
+        readers.digits.extend(of_parts);
+        let elements = self.parts.iter().map(|part| part.rows(is_input) * part.in_channels.real);
+        readers.elements = elements.map(Elements).collect();
+        Some(readers)
     }
 
     pub(crate) fn dims(&self) -> usize {
@@ -287,7 +337,26 @@ fn input_lengths(
     lengths
 }
 
+/// The tiles whose parts read an operand, each a part of its rows and of its input channels.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OperandReaders {
+    /// Sizes of the parts of the rows, and of the channels.
+    pub rows: Vec<u64>,
+    pub channels: Vec<u64>,
+    /// Number of tiles that read the same part.
+    pub users: u64,
+    /// Digits of the position of a tile, with the distance of their numbers: users, channels, rows.
+    pub digits: Vec<[u32; 2]>,
+    /// Elements of the operand that each tile reads, from tile 0 on.
+    pub elements: Vec<Elements>,
+}
+
 impl ConvTilePart {
+    /// Rows of an operand without halos.
+    fn rows(&self, is_input: bool) -> u64 {
+        if is_input { self.field_elements() * self.batch } else { self.out_channels.real }
+    }
+
     /// Number of outputs of the field.
     pub(crate) fn field_elements(&self) -> u64 {
         self.field.iter().map(length).product()

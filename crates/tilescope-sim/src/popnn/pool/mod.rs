@@ -4,15 +4,18 @@
 //! samples count as channels. A plan splits channels, rows and columns over tiles. One vertex per
 //! tile processes the positions of the windows.
 
+mod operand_routes;
 mod plan;
 mod pool_axis;
 mod vertex;
 
+pub(crate) use operand_routes::PoolOperand;
 pub use plan::PoolPlan;
 pub(crate) use pool_axis::PoolAxis;
 
 use crate::poplar::exchange;
 use crate::poplar::exchange::{TileMessages, WORD_BYTES};
+use crate::poplar::routes::WorkRoute;
 use crate::poplar::tile_runs;
 use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
@@ -113,14 +116,17 @@ impl PoolingParams {
         Some((free, plan))
     }
 
-    /// Lowers the pooling. `sources` are the bytes on each tile of all operands. Returns `None` if
-    /// no window fits.
+    /// Lowers the pooling of these operands. Returns `None` if no window fits.
     pub(crate) fn lower(
         &self,
         tiles: u32,
         speed: BytesPerCycle,
-        sources: &TileRuns<Bytes>,
+        operands: &[PoolOperand],
     ) -> Option<LoweredPooling> {
+        let bytes = self.dtype.bytes();
+        let sources = operands.iter().fold(TileRuns::empty(), |sum, operand| {
+            tile_runs::add_per_tile(&sum, &operand.layout.bytes(bytes))
+        });
         let (view, plan) = self.planned(u64::from(tiles), speed)?;
         let boxes = boxes(&view, &plan);
         let name = &format!("{}/Pool", self.pass.path());
@@ -128,14 +134,15 @@ impl PoolingParams {
             boxes.iter().map(|piece| self.reads(&view, plan.group, piece)).collect();
         let received = on_tiles(&reads, |read| read.bytes);
         let mut work = OperationWork::default();
-        work.push_some(exchange::phase(
-            name,
-            &received,
-            &self.sent(sources),
-            TileMessages::each_way(4),
-            tiles,
-            speed,
-        ));
+        let messages = TileMessages::each_way(4);
+        let mut phase =
+            exchange::phase(name, &received, &self.sent(&sources), messages, tiles, speed);
+        if let Some(WorkPhaseKind::Exchange { traffic, routes, .. }) =
+            phase.as_mut().map(|phase| &mut phase.kind)
+        {
+            *routes = operand_routes::with_rest(traffic, self.routes(&view, &plan, operands));
+        }
+        work.push_some(phase);
         if reads.iter().flatten().any(|read| read.piece.is_some()) {
             let vertex = copy_vertex(self.dtype, gcd(plan.group, view.grouping));
             work.push(on_tile_copies(
@@ -159,6 +166,50 @@ impl PoolingParams {
         );
         let layout = self.layout(&plan, &boxes);
         Some(LoweredPooling { work, layout })
+    }
+
+    /// Routes of the operands, if the view of the plan keeps their axes.
+    fn routes(
+        &self,
+        view: &PoolingPlanShape,
+        plan: &PoolPlan,
+        operands: &[PoolOperand],
+    ) -> Vec<WorkRoute> {
+        let is_kept =
+            view.batch == self.batch && view.channels == self.channels && view.axes == self.axes;
+        if !is_kept {
+            return Vec::new();
+        }
+        let places = box_places(plan);
+        let sizes = view.results();
+        let groups = view.channels.div_ceil(plan.group);
+        let mut routes = Vec::new();
+        for operand in operands {
+            let skipped = 5 - operand.ty.shape.len().min(5);
+            let mut ranges = Vec::new();
+            for [channel, sample, at @ ..] in &places {
+                let channels = part(groups, plan.groups, *channel);
+                let end = (channels.end * plan.group).min(view.channels);
+                let mut of_box = vec![
+                    part(view.batch, plan.batch, *sample),
+                    (channels.start * plan.group).min(end)..end,
+                ];
+                for axis in skipped..3 {
+                    let results = part(sizes[axis], plan.field[axis], at[axis]);
+                    of_box.push(if operand.is_like_result {
+                        results
+                    } else {
+                        view.axes[axis].operands(view.pass.backward, results)
+                    });
+                }
+                ranges.push(of_box);
+            }
+            let [planes, rows, columns] = plan.field;
+            let parts = vec![plan.groups, plan.batch, planes, rows, columns];
+            let boxes = operand_routes::OperandBoxes { ranges, parts };
+            routes.extend(operand_routes::route_to_boxes(operand.ty, operand.layout, &boxes));
+        }
+        routes
     }
 
     /// Bytes of the operands on each tile that windows read. The location of rows is unknown here,
@@ -211,24 +262,32 @@ fn boxes(view: &PoolingPlanShape, plan: &PoolPlan) -> Vec<vertex::PoolOutputBox>
     let groups = view.channels.div_ceil(plan.group);
     let vectors = plan.group / vector_width(view.dtype);
     let sizes = view.results();
+    let mut boxes = Vec::new();
+    for [channel, sample, at @ ..] in box_places(plan) {
+        boxes.push(vertex::PoolOutputBox {
+            batch: length(&part(view.batch, plan.batch, sample)),
+            groups: length(&part(groups, plan.groups, channel)),
+            vectors,
+            field: [0, 1, 2].map(|axis| part(sizes[axis], plan.field[axis], at[axis])),
+        });
+    }
+    boxes
+}
+
+/// Indices of the parts of each box: channels, samples, planes, rows and columns.
+fn box_places(plan: &PoolPlan) -> Vec<[u64; 5]> {
     let parts = plan.field;
     let field_parts: u64 = parts.iter().product();
-    let mut boxes = Vec::new();
+    let mut places = Vec::new();
     for channel in 0..plan.groups {
         for sample in 0..plan.batch {
             for place in 0..field_parts {
-                let at =
-                    [place / parts[2] / parts[1], place / parts[2] % parts[1], place % parts[2]];
-                boxes.push(vertex::PoolOutputBox {
-                    batch: length(&part(view.batch, plan.batch, sample)),
-                    groups: length(&part(groups, plan.groups, channel)),
-                    vectors,
-                    field: [0, 1, 2].map(|axis| part(sizes[axis], parts[axis], at[axis])),
-                });
+                let [plane, row] = [place / parts[2] / parts[1], place / parts[2] % parts[1]];
+                places.push([channel, sample, plane, row, place % parts[2]]);
             }
         }
     }
-    boxes
+    places
 }
 
 /// Part `index` of `parts` even parts of `size`.
