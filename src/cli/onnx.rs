@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tilescope_analysis::confidence::{MemoryFit, memory_fit};
 use tilescope_onnx::{
     DimValues, Dimension, GraphInput, OnnxError, OnnxFile, OnnxGraph, Symbol, composed_operators,
     is_foldable,
 };
 use tilescope_report::units::{Bytes, binary_bytes, grouped};
-use tilescope_sim::onnx::{OpState, annotated_stages, has_loss, op_state, refused_nodes};
+use tilescope_sim::onnx::{
+    ImportedFile, OpState, annotated_stages, has_loss, op_state, refused_nodes,
+};
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{EnoughIpus, compile, enough_ipus};
 
@@ -79,7 +82,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let path = path_of(matches, "file");
     let to_error =
         |error: OnnxError| JobError::InFile { file: path.to_owned(), error: error.into() };
-    let file = OnnxFile::open(path).map_err(to_error)?;
+    let file = Arc::new(OnnxFile::open(path).map_err(to_error)?);
     let dims = given_dims(matches, &file)?;
     let needs_dims = file.symbols().iter().any(|symbol| {
         let of_batch = dims.batch.filter(|_| symbol.is_batch);
@@ -89,14 +92,20 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let has_wrong_names =
         dims.by_name.keys().any(|name| file.symbols().iter().all(|s| s.name != *name));
     let is_open = needs_dims && !has_wrong_names;
-    // The compilation has a graph of its own, so it comes before the graph of the listing.
+    let mut graph = None;
     let mut fit = None;
     if !is_open && !matches.get_flag("no-fit") {
-        fit = Some(ModelFit::of(path, super::simulate::overrides(matches)));
+        let (found, built) = ModelFit::of(path, &file, super::simulate::overrides(matches));
+        // Loops of a trained model are unrolled for its backward pass, but not in the listing.
+        graph = built.filter(|built| built.dims == dims).map(|built| built.graph);
+        fit = Some(found);
     }
-    let graph = if is_open { None } else { Some(file.resolve(&dims).map_err(to_error)?) };
-    let refused = graph.as_ref().map(refused_nodes).unwrap_or_default();
-    let listing = OnnxListing { file: &file, graph: graph.as_ref(), refused, fit };
+    if !is_open && graph.is_none() {
+        graph = Some(Arc::new(file.resolve(&dims).map_err(to_error)?));
+    }
+    let graph = graph.as_deref();
+    let refused = graph.map(refused_nodes).unwrap_or_default();
+    let listing = OnnxListing { file: &file, graph, refused, fit };
     if matches.get_flag("json") {
         return super::command::print_json(&listing.json(), output);
     }
@@ -167,19 +176,26 @@ enum ModelFit {
 }
 
 impl ModelFit {
-    /// Compiles the model of a file.
-    fn of(path: &Path, overrides: Vec<String>) -> Self {
-        match Self::compiled(path, &overrides) {
-            Ok(found) => found,
-            Err(problem) => Self::Refused(problem),
-        }
+    /// Compiles the model of a file. Also returns its graph, if it has one for these overrides.
+    fn of(
+        path: &Path,
+        file: &Arc<OnnxFile>,
+        overrides: Vec<String>,
+    ) -> (Self, Option<ImportedFile>) {
+        let Some(name) = path.to_str() else {
+            return (Self::Refused("the path is not UTF-8".to_owned()), None);
+        };
+        let source = SpecSource::of_model(name, file.clone(), overrides);
+        let spec = match Spec::build(&source) {
+            Ok(spec) => spec,
+            Err(error) => return (Self::Refused(error.to_string()), None),
+        };
+        let fit = Self::compiled(&source, &spec).unwrap_or_else(Self::Refused);
+        (fit, spec.model.file)
     }
 
-    fn compiled(path: &Path, overrides: &[String]) -> Result<Self, String> {
-        let name = path.to_str().ok_or("the path is not UTF-8")?;
-        let source = SpecSource::find(name, overrides).map_err(|error| error.to_string())?;
-        let spec = Spec::build(&source).map_err(|error| error.to_string())?;
-        let compiled = compile(&spec).map_err(|error| error.to_string())?;
+    fn compiled(source: &SpecSource, spec: &Spec) -> Result<Self, String> {
+        let compiled = compile(spec).map_err(|error| error.to_string())?;
         let ipus = spec.target.ipus;
         let chip = spec.target.chip.name;
         let doing = if spec.model.training { "training" } else { "inference" };
@@ -189,7 +205,7 @@ impl ModelFit {
             fullest_tile: compiled.fullest_tile(),
             enough: match compiled.tiles_out_of_memory() {
                 0 => None,
-                _ => enough_ipus(&source, &spec),
+                _ => enough_ipus(source, spec),
             },
         })
     }

@@ -238,6 +238,24 @@ fn image_models_are_recognized_by_their_shape() {
     assert!(!advised("tests/data/onnx/bert.onnx"));
 }
 
+/// Samples in the type that the model casts them to lose nothing: uint8 is proposed only after it.
+#[test]
+fn samples_come_in_the_precision_of_the_model_before_a_narrower_one() {
+    for (overrides, expected) in [
+        (&["model.precision=float16"][..], "float16"),
+        (&["model.precision=mixed"], "float16"),
+        (&["model.precision=float32"], "uint8"),
+        (&["model.precision=float16", "options.input_type=float16"], "uint8"),
+    ] {
+        let overrides: Vec<&str> = overrides.iter().copied().chain(["model.layers=1"]).collect();
+        let (report, _directory) = common::report("tests/data/specs/half_inputs.toml", &overrides);
+        let found = insights(&report, NumberFormat::default()).expect("reads");
+        let input_type = found.iter().find(|finding| finding.rule == "input_type");
+        let change = input_type.and_then(|finding| finding.proposal.as_ref()).expect("proposed");
+        assert_eq!(change.changes["options.input_type"], expected, "{overrides:?}");
+    }
+}
+
 #[test]
 fn rules_have_unique_names() {
     let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();

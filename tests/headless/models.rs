@@ -137,6 +137,8 @@ fn every_model_compiles_in_training_and_inference() {
             continue;
         }
         for (training, precision) in ways.into_iter().cycle().skip(place).take(up_to(1).min(3)) {
+            // Its vertices exist for float32 only.
+            let precision = if name == "mat_vec" { "float32" } else { precision };
             let mut text = format!(
                 "[model]\nname = \"{name}\"\n{}\ntraining = {training}\n\
                  precision = \"{precision}\"\noptimizer = \"lamb\"\nloss_scaling = 1024\n",

@@ -2,8 +2,10 @@
 //! meaning.
 
 use crate::common;
+use std::sync::Arc;
 use tilescope_analysis::insights::insights;
 use tilescope_fixtures::onnx_file::{FLOAT, Node, OnnxFileBuilder, value_info, weight};
+use tilescope_onnx::OnnxFile;
 use tilescope_report::units::NumberFormat;
 use tilescope_sim::specification::{Spec, SpecSource};
 use tilescope_sim::{MOST_RECORDS, ProgramFigures, Simulation};
@@ -102,6 +104,24 @@ fn files_refused_by_other_programs_are_simulated() {
         assert_eq!(graph.macs(), macs, "{name}");
         assert!(figures(&spec).fullest_tile.0 > 0, "{name}");
     }
+}
+
+/// A file that was read before is not opened again, unless a key names another one.
+#[test]
+fn a_file_that_was_read_is_not_opened_again() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let path = directory.path().join("model.onnx");
+    std::fs::copy(file("guide_mnist.onnx"), &path).unwrap();
+    let read = Arc::new(OnnxFile::open(&path).expect("an ONNX file"));
+    std::fs::remove_file(&path).unwrap();
+    let build = |overrides: Vec<String>| {
+        let source = SpecSource::of_model(path.to_str().unwrap(), read.clone(), overrides);
+        let imported = Spec::build(&source).expect("valid spec").model.file.expect("imported");
+        imported.identity.digest
+    };
+    assert_eq!(build(Vec::new()), read.content_hash);
+    let other = format!("model.onnx={}", file("resnet18.onnx"));
+    assert_ne!(build(vec![other]), read.content_hash);
 }
 
 /// The user's decisions on branches and iterations are in the spec of the report, and are checked.

@@ -250,6 +250,42 @@ fn loops_in_loops_do_the_work_of_unrolled_ones() {
     assert!((0.9..1.25).contains(&ratio), "{ratio}: {repeated:?} {unrolled:?}");
 }
 
+/// Two states of these shapes that take each other's values, through a reshape or as they are.
+fn swapped_states(shapes: [[i64; 2]; 2]) -> TempDir {
+    let [first, second] = shapes;
+    let mut nodes = vec![Node::new("Identity", &["go"], &["on"])];
+    let mut next = ["b", "a"];
+    if first != second {
+        nodes.push(Node::new("Reshape", &["b", "shape_a"], &["next_a"]));
+        nodes.push(Node::new("Reshape", &["a", "shape_b"], &["next_b"]));
+        next = ["next_a", "next_b"];
+    }
+    let inputs = [
+        value_info("number", INT64, &[]),
+        value_info("go", BOOL, &[]),
+        value_info("a", FLOAT, &first),
+        value_info("b", FLOAT, &second),
+    ];
+    let body = graph(&nodes, &[], &inputs, &["on", next[0], next[1]]);
+    let [x, y] = shapes.map(|[rows, columns]| format!("{rows},{columns}"));
+    let text = format!(
+        "opset 18; x f32:{x}; y f32:{y}; shape_a i64:2={x}; shape_b i64:2={y}; most i64:=9; \
+         start bool:=1; out p q"
+    );
+    let turns = Node::new("Loop", &["most", "start", "x", "y"], &["p", "q"]).named("loop");
+    LoopModel::write(&onnx_text::model(&text).node(turns.graph("body", &body)).bytes())
+}
+
+/// States that take each other's values are held until both are overwritten, also if a value passes
+/// through a view.
+#[test]
+fn states_that_swap_are_held_whatever_their_shapes() {
+    let direct = figures(&swapped_states([[37, 128]; 2]), &[]);
+    let reshaped = figures(&swapped_states([[37, 128], [74, 64]]), &[]);
+    let data = |of: &LoopFigures| of.bytes - of.code;
+    assert_eq!((data(&reshaped), reshaped.cycles), (data(&direct), direct.cycles));
+}
+
 /// The backward pass needs the activations of each iteration.
 #[test]
 fn trained_loops_are_unrolled() {

@@ -107,8 +107,9 @@ pub(super) const INPUT_TYPE: InsightRule = InsightRule {
     description: "samples that arrive from the host in a wide type",
     keys: &["options.input_type"],
     find: |facts| {
+        let is_cast = is_cast_to_half(facts);
         TimeShareRule {
-            less: saved_bytes,
+            less: if is_cast { bytes_saved_by_half } else { bytes_saved_by_uint8 },
             programs: |_, program| {
                 program.kind == ProgramKind::StreamCopyMid
                     && copies(program)
@@ -118,12 +119,25 @@ pub(super) const INPUT_TYPE: InsightRule = InsightRule {
             least: 0.02,
             anywhere: false,
             sentence: "IPU {ipu} receives samples over the host link for {share} of the run.",
-            advice: "The host can send 8-bit images as bytes, and the IPU casts them: {less} fewer \
-            bytes.",
+            advice: if is_cast {
+                "The IPU casts them to float16. If the host sends them so, that is {less} fewer \
+                 bytes, and no precision is lost."
+            } else {
+                "The host can send 8-bit images as bytes, and the IPU casts them: {less} fewer \
+                 bytes."
+            },
             formula: "transfers of samples x the share of their bytes that is saved: the longer \
                       of the remaining critical path and the IPU that works longest",
-            changes: &[("options.input_type", "uint8")],
-            cost: "Sample elements must fit in a byte; the IPU casts them",
+            changes: if is_cast {
+                &[("options.input_type", "float16")]
+            } else {
+                &[("options.input_type", "uint8")]
+            },
+            cost: if is_cast {
+                "The host casts the samples"
+            } else {
+                "Sample elements must fit in a byte; the IPU casts them"
+            },
         }
         .find(&INPUT_TYPE, facts)
     },
@@ -366,9 +380,22 @@ fn is_picture(shape: &[u64]) -> bool {
     is_of(second, [third, last]) || is_of(last, [second, third])
 }
 
+/// True for a model in half precision whose samples arrive as float32. Half as many bytes lose no
+/// digit that the model keeps, which comes before a narrower type.
+fn is_cast_to_half(facts: &InsightFacts) -> bool {
+    facts.spec("options.input_type") == Some("float32")
+        && matches!(facts.spec("model.precision"), Some("float16" | "mixed"))
+}
+
+/// The share of the bytes of samples that is saved if float32 samples are copied as float16.
+fn bytes_saved_by_half(facts: &InsightFacts) -> Option<f64> {
+    let wide = facts.host_inputs.iter().filter(|input| input.element_type == "float32");
+    share_of_samples(facts, wide.map(|input| input.bytes.as_f64() / 2.0).sum())
+}
+
 /// The share of the bytes of samples that is saved if images are copied as uint8: 8 bits for each
 /// channel of a pixel. `None` if another input would lose its fractions.
-fn saved_bytes(facts: &InsightFacts) -> Option<f64> {
+fn bytes_saved_by_uint8(facts: &InsightFacts) -> Option<f64> {
     let mut saved = 0.0;
     for input in &facts.host_inputs {
         let width = match &*input.element_type {
@@ -381,6 +408,11 @@ fn saved_bytes(facts: &InsightFacts) -> Option<f64> {
         }
         saved += input.bytes.as_f64() * (1.0 - 1.0 / width);
     }
+    share_of_samples(facts, saved)
+}
+
+/// The share of saved bytes in the bytes of all samples; `None` if nothing is saved.
+fn share_of_samples(facts: &InsightFacts, saved: f64) -> Option<f64> {
     let all: Bytes = facts.host_inputs.iter().map(|input| input.bytes).sum();
     (saved > 0.0).then(|| saved / all.as_f64())
 }

@@ -18,7 +18,7 @@ const PASSED: [&str; 5] = ["Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"
 struct BagLoop {
     table: ValueId,
     indices: ValueId,
-    /// The first row of each bag.
+    /// The first row of each bag, possibly with the end of the last one.
     starts: ValueId,
     /// The reduction, as PyTorch numbers it.
     mode: i64,
@@ -36,13 +36,16 @@ impl<'f> Resolver<'f> {
         let (identity, parts) = of;
         let Some(found) = BagLoop::of(body, scope) else { return Ok(None) };
         let dims = |id: ValueId| &self.values[id.index()].dims;
-        if dims(found.table).len() != 2 || *dims(found.starts) != [trips] {
+        let &[starts] = &dims(found.starts)[..] else { return Ok(None) };
+        if dims(found.table).len() != 2 || !(trips..=trips.saturating_add(1)).contains(&starts) {
             return Ok(None);
         }
         let set = |name: &str, value| Attribute { name: name.to_owned(), value };
         let attributes = vec![
             set("operator", AttributeValue::Text("embedding_bag".to_owned())),
             set("mode", AttributeValue::Int(found.mode)),
+            // The list may have the end of the last bag, too.
+            set("include_last_offset", AttributeValue::Int(i64::from(starts > trips))),
         ];
         let mut composition = NodeComposition {
             resolver: self,

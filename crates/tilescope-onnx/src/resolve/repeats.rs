@@ -23,6 +23,19 @@ const MAX_TRIPS: u64 = 1 << 20;
 /// Attributes that place a node. All nodes of a repeat are in one place.
 const PLACES: [&str; 3] = ["__pipeline_stage", "__ipu_number", "__execution_phase"];
 
+/// Operators whose results are views of their operands.
+const VIEWS: [&str; 9] = [
+    "Concat",
+    "Flatten",
+    "Identity",
+    "Reshape",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+];
+
 /// A loop that may become a repeat.
 pub(super) struct RepeatRequest<'r, 'f> {
     pub of: (&'r NodeIdentity, &'r NodeParts),
@@ -300,9 +313,8 @@ impl<'f> Resolver<'f> {
         let mut held = Vec::with_capacity(next.len());
         for (state, next) in operands.states.iter().zip(next) {
             // A state that becomes the next value of another must not be overwritten before that.
-            let is_other = Some(*next) != state.tensor
-                && operands.states.iter().any(|of| of.tensor == Some(*next));
-            held.push(if is_other { self.state(of, "held", *next)? } else { *next });
+            let is_of_other = self.views_another(*next, state.tensor, &operands.states);
+            held.push(if is_of_other { self.state(of, "held", *next)? } else { *next });
         }
         let mut last = Vec::with_capacity(next.len());
         for (state, next) in operands.states.iter().zip(held) {
@@ -312,6 +324,26 @@ impl<'f> Resolver<'f> {
             });
         }
         Ok(last)
+    }
+
+    /// True if a value is a state other than `own`, or a view of one, which has no memory of its own.
+    fn views_another(&self, id: ValueId, own: Option<ValueId>, states: &[LoopState]) -> bool {
+        let mut left = vec![id];
+        let mut seen = BTreeSet::new();
+        while let Some(id) = left.pop() {
+            if states.iter().any(|of| of.tensor == Some(id)) {
+                if own != Some(id) {
+                    return true;
+                }
+                continue;
+            }
+            let ValueSource::Node(node) = self.values[id.index()].source else { continue };
+            let node = &self.nodes[node];
+            if node.domain.is_empty() && VIEWS.contains(&&*node.op) && seen.insert(id) {
+                left.extend(node.inputs.iter().flatten());
+            }
+        }
+        false
     }
 
     /// Overwrites a state with its next value, unless it does not change.

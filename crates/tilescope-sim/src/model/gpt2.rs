@@ -28,6 +28,7 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     sizes: SIZES,
     trainable: true,
     batched: true,
+    float32_only: false,
     build,
 };
 

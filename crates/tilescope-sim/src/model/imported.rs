@@ -12,6 +12,7 @@ pub(crate) static IMPORTED: ModelDef = ModelDef {
     sizes: &[],
     trainable: true,
     batched: true,
+    float32_only: false,
     build,
 };
 

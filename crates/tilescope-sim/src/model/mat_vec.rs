@@ -19,6 +19,7 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     sizes: SIZES,
     trainable: false,
     batched: false,
+    float32_only: true,
     build,
 };
 

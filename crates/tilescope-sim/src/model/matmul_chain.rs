@@ -21,6 +21,7 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     sizes: SIZES,
     trainable: false,
     batched: false,
+    float32_only: false,
     build,
 };
 

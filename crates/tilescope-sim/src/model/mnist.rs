@@ -17,6 +17,7 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     sizes: &[],
     trainable: true,
     batched: true,
+    float32_only: false,
     build,
 };
 

@@ -39,6 +39,8 @@ pub struct ModelDef {
     pub trainable: bool,
     /// True if the model works on batches of samples.
     pub batched: bool,
+    /// True if its vertices exist for float32 only, so that it has no other precision.
+    pub float32_only: bool,
     /// Builds the forward graph for one micro-batch.
     pub build: fn(&ModelSpec) -> Result<ModelGraph, GraphError>,
 }
@@ -116,7 +118,7 @@ fn expect_at_most(name: &str, size: u64, bound: &str, most: u64) -> Result<(), G
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::specification::{Spec, SpecSource};
+    use crate::specification::{Spec, SpecError, SpecSource};
 
     #[test]
     fn models_are_sorted_and_build_with_their_defaults() {
@@ -126,6 +128,28 @@ mod tests {
             let spec = Spec::build(&source).expect("valid spec");
             let graph = (spec.model.definition.build)(&spec.model).expect("sizes fit");
             assert!(graph.nodes.iter().any(|node| graph.node_flops(node) > 0), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_model_has_the_precision_of_its_spec_or_refuses_it() {
+        for name in names() {
+            let build = |precision: &str| {
+                let text = format!("[model]\nname = \"{name}\"\nprecision = \"{precision}\"\n");
+                let spec = Spec::build(&SpecSource::from_text("test", &text))?;
+                Ok((spec.model.definition.build)(&spec.model).expect("sizes fit"))
+            };
+            let types = |graph: &ModelGraph| {
+                graph.tensors.iter().map(|tensor| tensor.ty.dtype).collect::<Vec<_>>()
+            };
+            let full: ModelGraph = build("float32").expect("valid spec");
+            for precision in ["mixed", "float16"] {
+                let narrow: Result<ModelGraph, SpecError> = build(precision);
+                match narrow {
+                    Ok(narrow) => assert_ne!(types(&narrow), types(&full), "{name}"),
+                    Err(error) => assert_eq!(error.key, "model.precision", "{name}"),
+                }
+            }
         }
     }
 }

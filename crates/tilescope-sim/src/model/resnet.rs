@@ -29,6 +29,7 @@ pub(crate) const RESNET18: ModelDef = ModelDef {
     sizes: SIZES,
     trainable: true,
     batched: true,
+    float32_only: false,
     build: |spec| build(spec, ResNetVariant { blocks: [2, 2, 2, 2], bottleneck: false }),
 };
 
@@ -39,6 +40,7 @@ pub(crate) const RESNET50: ModelDef = ModelDef {
     sizes: SIZES,
     trainable: true,
     batched: true,
+    float32_only: false,
     build: |spec| build(spec, ResNetVariant { blocks: [3, 4, 6, 3], bottleneck: true }),
 };
 

@@ -36,13 +36,15 @@ use crate::shape::DType;
 use annotations::Annotations;
 use importer::Importer;
 use std::sync::{Arc, OnceLock};
-use tilescope_onnx::{OnnxFile, OnnxGraph};
+use tilescope_onnx::{DimValues, OnnxFile, OnnxGraph};
 use tilescope_report::ImportedModel;
 
 /// The graph of a file, with a value for every dimension.
 #[derive(Clone, Debug)]
 pub struct ImportedFile {
     pub graph: Arc<OnnxGraph>,
+    /// The values of what the file leaves open.
+    pub dims: DimValues,
     /// The graph of one compute batch, if the micro-batch is processed in several.
     pub compute_batch: Option<Arc<OnnxGraph>>,
     /// Samples of a micro-batch.
@@ -62,7 +64,7 @@ pub struct ImportedFile {
 
 impl ImportedFile {
     /// Reads the properties of a file that a spec needs.
-    pub(crate) fn new(path: &str, file: &OnnxFile, graph: OnnxGraph) -> Self {
+    pub(crate) fn new(path: &str, file: &OnnxFile, dims: &DimValues, graph: OnnxGraph) -> Self {
         let batch = FileBatch::of(file, &graph);
         let has_loss = loss::of_file(&graph).is_some();
         let annotated = blocks::annotated_stages(&graph);
@@ -77,6 +79,7 @@ impl ImportedFile {
         };
         Self {
             graph: Arc::new(graph),
+            dims: dims.clone(),
             compute_batch: None,
             batch,
             annotated,

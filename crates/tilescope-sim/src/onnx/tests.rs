@@ -37,7 +37,7 @@ fn imported(
 ) -> Result<ModelGraph, GraphError> {
     let file = OnnxFile::read(Cursor::new(model.bytes())).expect("an ONNX file");
     let graph = file.resolve(&DimValues::default()).expect("fixed sizes");
-    let file = ImportedFile::new("test.onnx", &file, graph);
+    let file = ImportedFile::new("test.onnx", &file, &DimValues::default(), graph);
     let settings = ImportSettings { options: &options(fuse), types: None, training };
     import(&file, &settings)
 }
@@ -154,7 +154,7 @@ fn every_composed_operator_is_built() {
         assert_eq!(graph.macs().to_string(), macs, "{text}");
         assert!(refused_nodes(&graph).is_empty(), "{text}: {:?}", refused_nodes(&graph));
         seen.extend(graph.composed.keys().cloned());
-        let file = ImportedFile::new("test.onnx", &file, graph);
+        let file = ImportedFile::new("test.onnx", &file, &given, graph);
         let options = options(FuseChoice::None);
         let settings = ImportSettings { options: &options, types: None, training: false };
         let forward = import(&file, &settings).unwrap_or_else(|error| panic!("{text}: {error}"));

@@ -91,8 +91,17 @@ fn instances(spec: &Spec) -> SpecConflict {
     Some(("options.num_hosts", problem))
 }
 
-/// Checks that the types of a file are only requested with a file.
+/// Checks that the types of a file are only requested with a file, and half precision only of a
+/// model that has it.
 fn precision(spec: &Spec) -> SpecConflict {
+    let model = spec.model.definition;
+    if model.float32_only && spec.model.number_formats != ModelPrecision::Float32 {
+        let problem = format!(
+            "the vertices of model {:?} exist for float32 only; set \"float32\", or remove the key",
+            model.name
+        );
+        return Some(("model.precision", problem));
+    }
     let as_is = spec.model.number_formats == ModelPrecision::AsIs && spec.model.file.is_none();
     if !as_is {
         return None;

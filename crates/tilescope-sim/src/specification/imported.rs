@@ -37,12 +37,16 @@ const MAX_RESULTS: &str = "model.max_results";
 type Settings = BTreeMap<String, LocatedSpecValue>;
 
 /// Opens the file that a spec names, if any, and gives its dimensions the values of the spec. The
-/// path becomes absolute, so that a report can be simulated again from any directory.
+/// path becomes absolute, so that a report can be simulated again from any directory. `known` is the
+/// content of the file that the source names, if it was read before.
 ///
 /// # Errors
 /// Returns an error for a file that cannot be read, for dimensions that the file does not have, and
 /// for dimensions without a value.
-pub(super) fn open(settings: &mut Settings) -> Result<Option<ImportedFile>, SpecError> {
+pub(super) fn open(
+    settings: &mut Settings,
+    known: Option<&Arc<OnnxFile>>,
+) -> Result<Option<ImportedFile>, SpecError> {
     let Some(named) = settings.get_mut(FILE) else { return Ok(None) };
     let location = named.location.clone();
     let refuse = |problem: String| SpecError::new(location.clone(), FILE, problem);
@@ -53,7 +57,12 @@ pub(super) fn open(settings: &mut Settings) -> Result<Option<ImportedFile>, Spec
     let text = path.to_str().ok_or_else(|| refuse("the path is not UTF-8".to_string()))?;
     named.value = SpecValue::String(text.to_string());
     let failed = |error: OnnxError| refuse(format!("{}: {error}", path.display()));
-    let file = OnnxFile::open(&path).map_err(failed)?;
+    // A key of the text or an override names a file of its own.
+    let known = known.filter(|_| location == SpecLocation::NotWritten);
+    let file = match known {
+        Some(file) => file.clone(),
+        None => Arc::new(OnnxFile::open(&path).map_err(failed)?),
+    };
     check_name(settings)?;
     let symbols = file.symbols();
     let mut dims = dim_values(settings, &symbols)?;
@@ -64,7 +73,7 @@ pub(super) fn open(settings: &mut Settings) -> Result<Option<ImportedFile>, Spec
         dims.unrolls = true;
         graph = file.resolve(&dims).map_err(failed)?;
     }
-    let mut imported = ImportedFile::new(text, &file, graph);
+    let mut imported = ImportedFile::new(text, &file, &dims, graph);
     check_batch(settings, &imported)?;
     imported.compute_batch = compute_batch(settings, &file, dims, &imported.batch)?;
     imported.changed_from = keep_digest(settings, &location, &imported.identity.digest);

@@ -78,7 +78,7 @@ impl Spec {
     /// valid key.
     pub fn build(source: &SpecSource) -> Result<Self, SpecError> {
         let mut settings = source.settings()?;
-        let imported = imported::open(&mut settings)?;
+        let imported = imported::open(&mut settings, source.read_model.as_ref())?;
         let model = match &imported {
             Some(_) => &model::IMPORTED,
             None => model_name(&settings)?,

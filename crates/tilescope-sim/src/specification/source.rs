@@ -8,6 +8,7 @@ use crate::spec_keys::SpecValue;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 use tilescope_onnx::OnnxFile;
 use tilescope_report::text_file::read_text;
 use tilescope_report::units::Bytes;
@@ -33,6 +34,8 @@ pub struct SpecSource {
     pub overrides: Vec<String>,
     /// The ONNX file that replaces a spec: all keys then have their defaults.
     pub model: Option<String>,
+    /// The content of that file, if it was read before.
+    pub read_model: Option<Arc<OnnxFile>>,
     /// Constants that replace those of the text.
     pub calibration: Option<CalibrationText>,
 }
@@ -56,6 +59,7 @@ impl SpecSource {
             text,
             overrides: overrides.to_vec(),
             model: None,
+            read_model: None,
             calibration: None,
         };
         let path = Path::new(spec);
@@ -71,6 +75,16 @@ impl SpecSource {
                 Ok(Self { model: Some(spec.to_string()), ..source(spec, String::new()) })
             }
             _ => Ok(source(spec, read(path, "spec")?)),
+        }
+    }
+
+    /// Makes a spec of an ONNX file that was read before, so that it is not read again.
+    pub fn of_model(path: &str, file: Arc<OnnxFile>, overrides: Vec<String>) -> Self {
+        Self {
+            overrides,
+            model: Some(path.to_string()),
+            read_model: Some(file),
+            ..Self::from_text(path, "")
         }
     }
 
@@ -91,6 +105,7 @@ impl SpecSource {
             text: text.to_string(),
             overrides: Vec::new(),
             model: None,
+            read_model: None,
             calibration: None,
         }
     }
