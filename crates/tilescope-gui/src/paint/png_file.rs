@@ -28,6 +28,8 @@ pub(super) fn encode_png(
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(colours);
     encoder.set_depth(png::BitDepth::Eight);
+    // Flat areas and repeated glyphs compress better as they are, and no row tries every filter.
+    encoder.set_filter(png::Filter::NoFilter);
     let mut writer = encoder.write_header()?;
     writer.write_image_data(bytes)?;
     writer.finish()?;
