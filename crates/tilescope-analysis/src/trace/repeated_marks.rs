@@ -140,7 +140,7 @@ impl MarkRowParts {
         parts
     }
 
-    /// The marks that end in phases. Reads blocks of which only some marks may.
+    /// The marks that end in phases. Reads blocks that may have marks inside and outside of phases.
     pub(crate) fn within(
         blocks: &[MarkBlock],
         phases: &PhaseRanges,

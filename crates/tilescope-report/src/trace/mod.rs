@@ -28,8 +28,8 @@
 //!   at most `p` such nodes are in the window, and higher levels have ever fewer: O(p) nodes.
 //! * `all_totals`: the nodes of the top level, at most 16.
 //! * `program_sums`: the segments of the top level, at most 16, with their histograms skipped.
-//! * `visit_steps` with a condition on lengths: the segments of the top level, and below only the
-//!   programs of which a group of similar lengths has steps on both sides of the condition.
+//! * `visit_steps` with a condition on lengths: the segments of the top level, and below only
+//!   programs with a group of similar lengths on both sides of the condition.
 //! * `program_totals` of a range of steps: whole segments inside, at most 30 per level, and at most
 //!   128 chunks at the ends.
 //! * Building: one pass, O(1) per step; in memory are one chunk, and one blob of nodes and one
