@@ -1,12 +1,13 @@
-//! Runs `cargo test`, measures every test, and fails if one is too slow for the fast tier.
+//! Runs `cargo test`, measures every test, and fails if one takes too large a share of the fast tier.
 //!
 //! libtest prints durations with an unstable option, which it accepts with `RUSTC_BOOTSTRAP=1`.
 //! Only the test programs get that variable: cargo runs them through [`run_test`], its *runner*, so
 //! that nothing is recompiled for it.
 //!
-//! The limit grows with the time that a fixed piece of work takes on a slower machine.
+//! The limit is a share of the seconds of all tests of the run, so that it is the same law on a slow
+//! machine and beside other work.
 //!
-//! A test that exceeds the limit beside other tests is run again alone, because other work on the
+//! A test that exceeds the limit beside other tests is run again alone, because an interruption of the
 //! machine must not count. The fastest of its runs counts.
 
 use std::error::Error;
@@ -17,36 +18,36 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 pub(crate) const HELP: &str = "\
-cargo xtask test-times [--limit SECONDS] [--top N] [-- ARGUMENTS OF CARGO TEST]
+cargo xtask test-times [--limit PERCENT] [--top N] [-- ARGUMENTS OF CARGO TEST]
 
 Runs `cargo test`, prints the slowest tests, and exits with 1 if a test fails or one of the fast tier
-takes longer than the limit, also when it runs alone.
-  --limit SECONDS  most that a test of the fast tier may take (default: 5)
+takes more than the limit, also when it runs alone.
+  --limit PERCENT  most that a test of the fast tier may take of the time of all tests together
+                   (default: no limit)
   --top N          how many of the slowest tests are printed (default: 30)";
 
 /// The variable with the name of the file in which the runner collects durations.
 const TIMES_FILE: &str = "TILESCOPE_TEST_TIMES";
-/// Seconds that [`reference_seconds`] takes on the machine that the limit is meant for.
-const REFERENCE_SECONDS: f64 = 1.0;
 /// The number of times that a slow test is run again alone.
 const RUNS_ALONE: usize = 2;
 
 /// The command line of `test-times`.
 #[derive(Debug, PartialEq)]
 struct Arguments {
-    limit: f64,
+    /// Percent of the time of all tests.
+    limit: Option<f64>,
     top: usize,
     of_cargo: Vec<String>,
 }
 
 impl Arguments {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
-        let mut parsed = Self { limit: 5.0, top: 30, of_cargo: Vec::new() };
+        let mut parsed = Self { limit: None, top: 30, of_cargo: Vec::new() };
         while let Some(argument) = arguments.next() {
             let mut value =
                 || arguments.next().ok_or(format!("{argument} needs a value\n\n{HELP}"));
             match argument.as_str() {
-                "--limit" => parsed.limit = value()?.parse()?,
+                "--limit" => parsed.limit = Some(value()?.parse()?),
                 "--top" => parsed.top = value()?.parse()?,
                 "--" => {
                     parsed.of_cargo = arguments.collect();
@@ -141,37 +142,23 @@ pub(crate) fn test_times(
         println!("{:8.2} s  {} {}", test.seconds, test.program_name(), test.name);
     }
     let is_slow_tier = std::env::var_os("TILESCOPE_SLOW_TESTS").is_some();
-    if !passed || is_slow_tier {
+    let Some(percent) = arguments.limit.filter(|_| passed && !is_slow_tier) else {
         return Ok(passed);
-    }
-    let limit = arguments.limit * (reference_seconds() / REFERENCE_SECONDS).max(1.0);
+    };
+    let limit = total * percent / 100.0;
     let mut slow = 0;
     for test in times.iter().filter(|test| test.seconds > limit) {
         let alone = test.alone()?;
         if alone > limit {
             slow += 1;
             println!(
-                "too slow for the fast tier: {} {}, {alone:.2} s alone, at most {limit:.2} s here",
+                "too slow for the fast tier: {} {}, {alone:.2} s alone, at most {limit:.2} s ({percent} % of all tests)",
                 test.program_name(),
                 test.name,
             );
         }
     }
     Ok(slow == 0)
-}
-
-/// Seconds for a fixed piece of work on one core of this machine, by which the limit grows on a
-/// slower one.
-fn reference_seconds() -> f64 {
-    let begun = Instant::now();
-    let mut state: u64 = 1;
-    for _ in 0..400_000_000u32 {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-    }
-    std::hint::black_box(state);
-    begun.elapsed().as_secs_f64()
 }
 
 /// Runs a test program for cargo, and records the duration of each of its tests.
@@ -251,7 +238,7 @@ mod tests {
     fn arguments_after_two_dashes_go_to_cargo() {
         let parse = |line: &str| Arguments::parse(line.split_whitespace().map(str::to_owned));
         let parsed = parse("--limit 2.5 -- --locked -p x").unwrap();
-        assert_eq!((parsed.limit, parsed.top), (2.5, 30));
+        assert_eq!((parsed.limit, parsed.top), (Some(2.5), 30));
         assert_eq!(parsed.of_cargo, ["--locked", "-p", "x"]);
         assert!(parse("--limt 3").is_err() && parse("--limit").is_err());
     }
