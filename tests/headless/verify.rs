@@ -93,14 +93,12 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         report.parts.routes.push(route);
     }
     // The second half in reverse order.
+    let tiles = TileRange::first_tiles(8);
+    let ring = TileRing { first: TileId(3), tiles, descending: true };
     let last = &mut report.parts.routes[1];
     let memory = RouteMemory {
         bytes: last.tiles.clone(),
-        receivers: Some(TileOrder {
-            first: TileId(3),
-            descending: true,
-            ..TileOrder::of_digits(8, vec![[4, 1]])
-        }),
+        receivers: Some(TileOrder { ring, digits: vec![[4, 1]] }),
     };
     let dims = vec![RouteDim { count: 4, sent_step: 1, received_step: 1 }];
     let blocks = vec![RouteBlock { sent_at: 0, received_at: 0, dims }];

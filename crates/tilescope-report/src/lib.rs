@@ -60,7 +60,7 @@ pub use debug_cbor::DebugFrame;
 pub use error::ReportError;
 pub use held_file::check_open_reports;
 pub use limits::MAX_TILES as MAX_TILES_PER_REPLICA;
-pub use mark_blocks::{FullSlots, MarkBlock, MarkRowId, PassCycles, PhaseRanges, is_ramp};
+pub use mark_blocks::{CountedMarks, MarkBlock, MarkRowId, PassCycles, PhaseRanges, is_ramp};
 pub use model::*;
 pub use open::convert_profile;
 pub use open_file::REPORT_FILE;

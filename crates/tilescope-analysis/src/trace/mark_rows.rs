@@ -139,13 +139,12 @@ impl MarkRows {
         let id = MarkRowId::Common(kind);
         if let Some(row) = self.long.iter().find(|row| row.id == id) {
             let read = self.page_reader(report, id, Cycles::MAX);
-            let phases = |window| full_phases_in(report, window);
             let parts = match (&row.full_slots, full.filter(|_| kind == MarkKind::Slot)) {
                 (Some(slots), _) => MarkRowParts::of_full_slots(&row.blocks, slots),
                 (None, Some(full)) => MarkRowParts::within(&row.blocks, full, &read)?,
                 (None, None) => MarkRowParts::all(&row.blocks),
             };
-            let found = RepeatedMarks::in_parts(kind, &parts, &phases, &read)?;
+            let found = RepeatedMarks::in_parts(kind, &parts, report, &read)?;
             drop(read);
             self.repeated.extend(found);
         }
@@ -269,23 +268,6 @@ impl MarkRows {
         // Labels are only added, so they are complete even after a panic.
         self.labels.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The phases in a window in which a pipeline is full.
-fn full_phases_in(report: &Report, window: CycleRange) -> Result<PhaseRanges, ReportError> {
-    let filter = MarkFilter {
-        kind: Some(MarkKind::Phase),
-        ipu: None,
-        window: Some(CycleRange::new(window.start, window.end.saturating_add(Cycles(1)))),
-        limit: usize::MAX,
-    };
-    let mut full = PhaseRanges::default();
-    for mark in report.marks_of_class(ReplicaClassId(0), &filter)? {
-        if !is_ramp(&mark.label) {
-            full.push(mark.cycles);
-        }
-    }
-    Ok(full)
 }
 
 /// Consecutive marks of a row, by start.
@@ -421,7 +403,7 @@ impl MarkRowsReader {
         for kind in COMMON_MARKS {
             if self.is_long(MarkRowId::Common(kind)) {
                 if kind == MarkKind::Phase && !self.knows_full_slots() {
-                    self.full = Some(report.full_phases()?);
+                    self.full = Some(report.full_phases(None)?);
                 }
             } else if !self.common(report, kind)? {
                 return Ok(None);

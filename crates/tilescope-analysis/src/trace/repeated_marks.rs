@@ -3,7 +3,7 @@
 use super::mark_blocks::ReadBlock;
 use super::{MarkBlock, MarkRowId};
 use tilescope_report::units::{CycleRange, Cycles};
-use tilescope_report::{FullSlots, MarkKind, PhaseRanges, ReportError, TraceMark};
+use tilescope_report::{CountedMarks, MarkKind, PhaseRanges, Report, ReportError, TraceMark};
 
 /// Inverse of the share by which a length may differ from the median and still count as typical.
 const NEAR_MEDIAN: u64 = 100;
@@ -67,16 +67,16 @@ impl RepeatedMarks {
     pub(crate) fn in_parts(
         kind: MarkKind,
         parts: &MarkRowParts,
-        phases: ReadPhases<'_>,
+        report: &Report,
         read: ReadBlock<'_>,
     ) -> Result<Option<Self>, ReportError> {
-        let mut all = FullSlots::default();
+        let mut all = CountedMarks::default();
         parts.counted.iter().for_each(|(_, counted)| all.add(counted));
-        let FullSlots { count, shortest, longest } = all;
+        let CountedMarks { count, shortest, longest } = all;
         if count < 2 {
             return Ok(None);
         }
-        let reader = PartReader { phases, read };
+        let reader = PartReader { report, read };
         let fastest = parts.counted.iter().find(|(_, counted)| counted.shortest == shortest);
         let fastest = reader.blocks_of(fastest)?.into_iter().find(|of| of.shortest == shortest);
         let fastest = reader.marks_of(fastest.as_slice())?.into_iter();
@@ -111,12 +111,9 @@ impl MarkPlace {
     }
 }
 
-/// Reads the phases in a window in which a pipeline is full.
-pub(crate) type ReadPhases<'a> = &'a dyn Fn(CycleRange) -> Result<PhaseRanges, ReportError>;
-
 /// Blocks of a row with marks that count, and these marks.
 pub(crate) struct MarkRowParts {
-    counted: Vec<(MarkBlock, FullSlots)>,
+    counted: Vec<(MarkBlock, CountedMarks)>,
     /// True if there are others.
     others: bool,
 }
@@ -124,12 +121,12 @@ pub(crate) struct MarkRowParts {
 impl MarkRowParts {
     /// All marks of a row.
     pub(crate) fn all(blocks: &[MarkBlock]) -> Self {
-        let counted = blocks.iter().map(|block| (*block, FullSlots::from(block)));
+        let counted = blocks.iter().map(|block| (*block, CountedMarks::from(block)));
         Self { counted: counted.collect(), others: false }
     }
 
     /// The counted slots of each block.
-    pub(crate) fn of_full_slots(blocks: &[MarkBlock], slots: &[FullSlots]) -> Self {
+    pub(crate) fn of_full_slots(blocks: &[MarkBlock], slots: &[CountedMarks]) -> Self {
         let mut parts = Self { counted: Vec::new(), others: false };
         for (block, counted) in blocks.iter().zip(slots) {
             parts.others |= counted.count < block.count;
@@ -160,7 +157,7 @@ impl MarkRowParts {
         for block in blocks {
             let ends = block.ends();
             if phases.contain(ends) {
-                self.counted.push((*block, FullSlots::from(block)));
+                self.counted.push((*block, CountedMarks::from(block)));
             } else if block.count > 1 && phases.may_contain(ends) {
                 self.add(&read(block)?, phases, read)?;
             } else {
@@ -173,7 +170,7 @@ impl MarkRowParts {
     /// A mark of approximately median length at or near the middle of those that count.
     fn middle(
         &self,
-        all: &FullSlots,
+        all: &CountedMarks,
         reader: &PartReader<'_>,
     ) -> Result<Option<TypicalMark>, ReportError> {
         let place = all.count / 2;
@@ -210,7 +207,7 @@ impl MarkRowParts {
 
 /// Reads the marks that count.
 struct PartReader<'a> {
-    phases: ReadPhases<'a>,
+    report: &'a Report,
     read: ReadBlock<'a>,
 }
 
@@ -218,14 +215,17 @@ impl PartReader<'_> {
     /// Smaller blocks with the marks of a part that count.
     fn blocks_of(
         &self,
-        part: Option<&(MarkBlock, FullSlots)>,
+        part: Option<&(MarkBlock, CountedMarks)>,
     ) -> Result<Vec<MarkBlock>, ReportError> {
         let Some((block, counted)) = part else { return Ok(Vec::new()) };
         let blocks = if block.count == 1 { vec![*block] } else { (self.read)(block)? };
         if counted.count == block.count {
             return Ok(blocks);
         }
-        let phases = (self.phases)(block.range)?;
+        // A slot without cycles may end with the phase before the block.
+        let start = block.range.start.saturating_sub(Cycles(1));
+        let window = CycleRange::new(start, block.range.end.saturating_add(Cycles(1)));
+        let phases = self.report.full_phases(Some(window))?;
         let own = MarkRowParts::within(&blocks, &phases, self.read)?;
         Ok(own.counted.into_iter().map(|(block, _)| block).collect())
     }

@@ -18,9 +18,9 @@ pub fn is_ramp(label: &str) -> bool {
     matches!(label, "ramp-up" | "ramp-down")
 }
 
-/// Slots of a block that end in a phase in which the pipeline is full.
+/// Marks of a block that count: all, or slots that end in a phase in which the pipeline is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FullSlots {
+pub struct CountedMarks {
     pub count: u64,
     /// Length of the shortest of them; 0 if there are none.
     pub shortest: Cycles,
@@ -28,12 +28,14 @@ pub struct FullSlots {
     pub longest: Cycles,
 }
 
-impl FullSlots {
-    /// Adds other slots.
+impl CountedMarks {
+    /// Adds other marks.
     pub fn add(&mut self, other: &Self) {
-        if self.count == 0 || other.count == 0 {
-            let counted = if self.count == 0 { *other } else { *self };
-            *self = counted;
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = *other;
             return;
         }
         self.count = self.count.saturating_add(other.count);
@@ -42,7 +44,7 @@ impl FullSlots {
     }
 }
 
-impl From<&MarkBlock> for FullSlots {
+impl From<&MarkBlock> for CountedMarks {
     /// All marks of a block.
     fn from(block: &MarkBlock) -> Self {
         Self { count: block.count, shortest: block.shortest, longest: block.longest }
@@ -79,11 +81,11 @@ impl PhaseRanges {
     }
 
     /// The slots of some blocks that end in a phase; `None` if a block has to be read to know them.
-    pub(crate) fn slots_of(&self, blocks: &[MarkBlock]) -> Option<FullSlots> {
-        let mut slots = FullSlots::default();
+    pub(crate) fn slots_of(&self, blocks: &[MarkBlock]) -> Option<CountedMarks> {
+        let mut slots = CountedMarks::default();
         for block in blocks {
             if self.contain(block.ends()) {
-                slots.add(&FullSlots::from(block));
+                slots.add(&CountedMarks::from(block));
             } else if self.may_contain(block.ends()) {
                 return None;
             }
@@ -96,7 +98,7 @@ impl PhaseRanges {
 #[derive(Clone, Copy)]
 struct PendingSlots {
     block: usize,
-    slots: FullSlots,
+    slots: CountedMarks,
     /// The ends of the first and of the last of them.
     ends: (Cycles, Cycles),
 }
@@ -105,7 +107,7 @@ struct PendingSlots {
 /// its slots.
 #[derive(Default)]
 pub(super) struct FullSlotCounter {
-    blocks: Vec<FullSlots>,
+    blocks: Vec<CountedMarks>,
     pending: Vec<PendingSlots>,
     has_phases: bool,
     /// True if slots that were written before a phase do not all end in it.
@@ -117,7 +119,7 @@ impl FullSlotCounter {
     pub(super) fn push(&mut self, block: usize, slot: &TraceMark) {
         let length = slot.cycles.length();
         let end = slot.cycles.end;
-        let slots = FullSlots { count: 1, shortest: length, longest: length };
+        let slots = CountedMarks { count: 1, shortest: length, longest: length };
         match self.pending.last_mut().filter(|last| last.block == block) {
             Some(last) => {
                 last.slots.add(&slots);
@@ -135,7 +137,7 @@ impl FullSlotCounter {
                 self.is_unknown = true;
             } else if !is_ramp(&phase.label) {
                 if self.blocks.len() <= block {
-                    self.blocks.resize(block + 1, FullSlots::default());
+                    self.blocks.resize(block + 1, CountedMarks::default());
                 }
                 if let Some(counted) = self.blocks.get_mut(block) {
                     counted.add(&slots);
@@ -149,7 +151,7 @@ impl FullSlotCounter {
         if !self.has_phases || self.is_unknown {
             return None;
         }
-        self.blocks.resize(blocks, FullSlots::default());
+        self.blocks.resize(blocks, CountedMarks::default());
         let mut raw = Vec::new();
         for slots in &self.blocks {
             write_varint(&mut raw, slots.count);
@@ -163,12 +165,12 @@ impl FullSlotCounter {
 }
 
 /// Decodes the counts of the blocks of a row; `None` if they are damaged.
-pub(crate) fn decode(blob: &[u8], blocks: &[MarkBlock]) -> Option<Vec<FullSlots>> {
+pub(crate) fn decode(blob: &[u8], blocks: &[MarkBlock]) -> Option<Vec<CountedMarks>> {
     let raw = unpack(blob, MAX_LIST_BYTES)?;
     let mut cursor = VarintReader::new(&raw);
     let mut all = Vec::with_capacity(blocks.len());
     for block in blocks {
-        let mut slots = FullSlots { count: cursor.take()?, ..FullSlots::default() };
+        let mut slots = CountedMarks { count: cursor.take()?, ..CountedMarks::default() };
         if slots.count > block.count {
             return None;
         }

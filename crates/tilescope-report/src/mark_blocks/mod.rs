@@ -13,5 +13,5 @@ mod row_blocks;
 pub use block::{MarkBlock, MarkRowId, PassCycles};
 pub(crate) use block_list::decode;
 pub(crate) use full_slots::decode as decode_full_slots;
-pub use full_slots::{FullSlots, PhaseRanges, is_ramp};
+pub use full_slots::{CountedMarks, PhaseRanges, is_ramp};
 pub(crate) use row_blocks::{FinePiece, MarkRowBlocks};

@@ -106,15 +106,35 @@ pub struct RouteMemory {
     pub receivers: Option<TileOrder>,
 }
 
-/// An order of tiles. The tiles of a ring have numbers from a first tile on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TileOrder {
+/// Numbers of tiles from a first tile on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TileRing {
     /// The tile with number 0.
     pub first: TileId,
-    /// The tile after the last one of the ring is the first one.
-    pub ring: TileRange,
+    /// The tile after the last one is the first one.
+    pub tiles: TileRange,
     /// True if numbers increase towards lower tiles.
     pub descending: bool,
+}
+
+impl TileRing {
+    /// The numbers of a range of tiles, upwards from the first one.
+    pub fn ascending(tiles: TileRange) -> Self {
+        Self { first: tiles.first, tiles, descending: false }
+    }
+
+    /// The same ring `offset` tiles higher.
+    #[must_use]
+    pub fn shifted(self, offset: u32) -> Self {
+        let tiles = TileRange::new(self.tiles.first + offset, self.tiles.end + offset);
+        Self { first: self.first + offset, tiles, ..self }
+    }
+}
+
+/// An order of tiles.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TileOrder {
+    pub ring: TileRing,
     /// Digits of the position of a tile, the most significant first: number of values, and distance
     /// of their numbers. The number of a tile is the sum of its digits times their distances.
     pub digits: Vec<[u32; 2]>,
@@ -292,20 +312,20 @@ fn extent_of((count, step): (u64, u64)) -> u64 {
 impl TileOrder {
     /// Tiles from 0 on, of a ring of `tiles`, in the order of these digits.
     pub fn of_digits(tiles: u32, digits: Vec<[u32; 2]>) -> Self {
-        Self { first: TileId(0), ring: TileRange::first_tiles(tiles), descending: false, digits }
+        Self { ring: TileRing::ascending(TileRange::first_tiles(tiles)), digits }
     }
 
     /// The same order `offset` tiles higher.
     #[must_use]
     pub fn shifted(&self, offset: u32) -> Self {
-        let ring = TileRange::new(self.ring.first + offset, self.ring.end + offset);
-        Self { first: self.first + offset, ring, ..self.clone() }
+        Self { ring: self.ring.shifted(offset), digits: self.digits.clone() }
     }
 
     /// The tiles in order.
     pub fn tiles(&self) -> impl Iterator<Item = TileId> {
-        let ring = u64::from(self.ring.count()).max(1);
-        let start = u64::from(self.first - self.ring.first);
+        let TileRing { first, tiles, descending } = self.ring;
+        let ring = u64::from(tiles.count()).max(1);
+        let start = u64::from(first - tiles.first);
         let count: u64 = self.digits.iter().map(|[size, _]| u64::from(*size)).product();
         (0..count).map(move |at| {
             let mut left = at;
@@ -316,22 +336,16 @@ impl TileOrder {
                 left /= size;
             }
             let number = number % ring;
-            let place = if self.descending { start + ring - number } else { start + number };
-            self.ring.first + u32::try_from(place % ring).unwrap_or(0)
+            let place = if descending { start + ring - number } else { start + number };
+            tiles.first + u32::try_from(place % ring).unwrap_or(0)
         })
     }
 }
 
-/// Disjoint groups of tiles. The tiles of a ring have numbers from a first tile on. The digits of a
-/// tile's number, in a mixed radix, determine its group.
+/// Disjoint groups of tiles. The digits of a tile's number, in a mixed radix, determine its group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TileGroups {
-    /// The tile with number 0.
-    pub first: TileId,
-    /// The tile after the last one of the ring is the first one.
-    pub ring: TileRange,
-    /// True if numbers increase towards lower tiles.
-    pub descending: bool,
+    pub ring: TileRing,
     /// Digits of a number, the most significant first.
     pub digits: Vec<TileDigit>,
 }
@@ -367,25 +381,20 @@ impl TileDigit {
 impl TileGroups {
     /// All tiles of a range as one group.
     pub fn one(tiles: TileRange) -> Self {
-        Self {
-            first: tiles.first,
-            ring: tiles,
-            descending: false,
-            digits: vec![TileDigit::joined(tiles.count())],
-        }
+        let digits = vec![TileDigit::joined(tiles.count())];
+        Self { ring: TileRing::ascending(tiles), digits }
     }
 
     /// Groups of tiles from 0 on with these digits.
     pub fn of_digits(digits: Vec<TileDigit>) -> Self {
         let tiles: u32 = digits.iter().map(|digit| digit.size).product();
-        Self { first: TileId(0), ring: TileRange::first_tiles(tiles), descending: false, digits }
+        Self { ring: TileRing::ascending(TileRange::first_tiles(tiles)), digits }
     }
 
     /// The same groups `offset` tiles higher.
     #[must_use]
     pub fn shifted(&self, offset: u32) -> Self {
-        let ring = TileRange::new(self.ring.first + offset, self.ring.end + offset);
-        Self { first: self.first + offset, ring, ..self.clone() }
+        Self { ring: self.ring.shifted(offset), digits: self.digits.clone() }
     }
 
     /// Number of groups.
@@ -395,17 +404,14 @@ impl TileGroups {
 
     /// The group of a tile, from 0 on; `None` if it is in none.
     pub fn group_of(&self, tile: TileId) -> Option<u64> {
-        if !self.ring.contains(tile) {
+        let TileRing { first, tiles, descending } = self.ring;
+        if !tiles.contains(tile) {
             return None;
         }
-        let ring = u64::from(self.ring.count());
+        let ring = u64::from(tiles.count());
         let from_first =
             |tile: TileId, first: TileId| (u64::from(tile.0) + ring - u64::from(first.0)) % ring;
-        let mut number = if self.descending {
-            from_first(self.first, tile)
-        } else {
-            from_first(tile, self.first)
-        };
+        let mut number = if descending { from_first(first, tile) } else { from_first(tile, first) };
         let mut group = 0;
         let mut below = 1;
         for digit in self.digits.iter().rev() {
@@ -454,6 +460,13 @@ impl ExchangeRoute {
     }
 }
 
+impl From<[u64; 2]> for RouteBytes {
+    /// Delivered and received bytes.
+    fn from([delivered, received]: [u64; 2]) -> Self {
+        Self { delivered: Bytes(delivered), received: Bytes(received) }
+    }
+}
+
 impl RouteBytes {
     /// Joins the bytes of both ends.
     pub fn of(delivered: &TileRuns<Bytes>, received: &TileRuns<Bytes>) -> TileRuns<Self> {
@@ -488,11 +501,14 @@ mod tests {
     #[test]
     fn digits_order_tiles() {
         let order = TileOrder::of_digits(6, vec![[2, 1], [2, 2]]);
-        let list = |order: &TileOrder| order.tiles().map(|tile| tile.0).collect::<Vec<_>>();
-        assert_eq!(list(&order), [0, 2, 1, 3]);
-        let up = TileOrder { first: TileId(4), ..order };
-        assert_eq!(list(&up), [4, 0, 5, 1]);
-        assert_eq!(list(&TileOrder { descending: true, ..up.shifted(6) }), [10, 8, 9, 7]);
+        let number_tiles = |order: &TileOrder| order.tiles().map(|tile| tile.0).collect::<Vec<_>>();
+        assert_eq!(number_tiles(&order), [0, 2, 1, 3]);
+        let mut turned = order;
+        turned.ring.first = TileId(4);
+        assert_eq!(number_tiles(&turned), [4, 0, 5, 1]);
+        turned = turned.shifted(6);
+        turned.ring.descending = true;
+        assert_eq!(number_tiles(&turned), [10, 8, 9, 7]);
     }
 
     /// Two units that two tiles hold go to three tiles each, which have gaps between them.
@@ -500,9 +516,7 @@ mod tests {
     fn memory_of_both_sides_counts_units() {
         let bytes = TileRuns::from_tiles(
             TileId(0),
-            [(4, 12), (4, 12), (0, 12)].map(|(delivered, received)| {
-                Some(RouteBytes { delivered: Bytes(delivered), received: Bytes(received) })
-            }),
+            [[4, 12], [4, 12], [0, 12]].map(|bytes| Some(RouteBytes::from(bytes))),
         );
         let dims = vec![
             RouteDim { count: 3, sent_step: 0, received_step: 3 },
@@ -525,10 +539,12 @@ mod tests {
     #[test]
     fn numbers_wrap_around_the_ring() {
         let digits = vec![TileDigit::apart(2), TileDigit::joined(2)];
-        let ring = TileRange::first_tiles(6);
-        let up = TileGroups { first: TileId(4), ring, descending: false, digits };
+        let tiles = TileRange::first_tiles(6);
+        let ring = TileRing { first: TileId(4), tiles, descending: false };
+        let up = TileGroups { ring, digits };
         assert_eq!(groups(&up, 6), [Some(1), Some(1), None, None, Some(0), Some(0)]);
-        let down = TileGroups { first: TileId(1), descending: true, ..up };
+        let ring = TileRing { first: TileId(1), tiles, descending: true };
+        let down = TileGroups { ring, ..up };
         assert_eq!(groups(&down, 6), [Some(0), Some(0), None, None, Some(1), Some(1)]);
         assert_eq!(down.shifted(6).group_of(TileId(6)), Some(0));
     }

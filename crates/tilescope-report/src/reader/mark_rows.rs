@@ -4,11 +4,11 @@ use super::{PackedMarks, Report};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
-use crate::mark_blocks::{self, FullSlots, MarkBlock, MarkRowId, PhaseRanges, is_ramp};
+use crate::mark_blocks::{self, CountedMarks, MarkBlock, MarkRowId, PhaseRanges, is_ramp};
 use crate::model::MarkKind;
 use crate::row_cells::RowCells;
 use crate::schema;
-use crate::units::{IpuId, ReplicaClassId, ReplicaIpu};
+use crate::units::{CycleRange, IpuId, ReplicaClassId, ReplicaIpu};
 use std::sync::Arc;
 
 /// A row of many marks, in blocks of several thousand.
@@ -19,7 +19,7 @@ pub struct LongMarkRow {
     pub blocks: Vec<MarkBlock>,
     /// For each block of slots, those in which the pipeline is full; `None` in other rows, and if
     /// they are not known.
-    pub full_slots: Option<Vec<FullSlots>>,
+    pub full_slots: Option<Vec<CountedMarks>>,
     number: i64,
     marks: u64,
 }
@@ -57,12 +57,12 @@ impl Report {
         })
     }
 
-    /// Phases in which a pipeline is full.
+    /// Phases in which a pipeline is full: all, or at least those in a window.
     ///
     /// # Errors
     /// A part of the file cannot be read.
-    pub fn full_phases(&self) -> Result<PhaseRanges, ReportError> {
-        let ranges = self.cycles_of_marks(MarkKind::Phase, |label| !is_ramp(label))?;
+    pub fn full_phases(&self, window: Option<CycleRange>) -> Result<PhaseRanges, ReportError> {
+        let ranges = self.cycles_of_marks(MarkKind::Phase, window, |label| !is_ramp(label))?;
         Ok(PhaseRanges::new(ranges))
     }
 
@@ -107,7 +107,7 @@ impl Report {
                 wrong.push(format!("row {number} of mark_rows counts {counted} of {marks} marks"));
             }
             let full = match row.full_slots {
-                Some(_) => self.full_phases()?,
+                Some(_) => self.full_phases(None)?,
                 None => PhaseRanges::default(),
             };
             let mut counts = row.full_slots.iter().flatten();

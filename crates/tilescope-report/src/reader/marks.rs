@@ -380,13 +380,15 @@ impl Report {
         Ok(())
     }
 
-    /// The cycles of all marks of a kind of replica 0 whose labels `keeps` accepts, by start.
+    /// The cycles of the marks of a kind of replica 0 whose labels `keeps` accepts, by start: of
+    /// all marks, or at least of those in a window.
     ///
     /// # Errors
     /// A part of the file cannot be read.
-    pub fn cycles_of_marks(
+    pub(super) fn cycles_of_marks(
         &self,
         kind: MarkKind,
+        window: Option<CycleRange>,
         keeps: fn(&str) -> bool,
     ) -> Result<Vec<CycleRange>, ReportError> {
         let mut kept = Vec::new();
@@ -400,7 +402,11 @@ impl Report {
         let columns = ["first_cycle", "end_cycle", "label", "kind"];
         if self.db.has_rows(schema::MARK_CHUNKS) {
             let select = SelectQuery::all("marks", &columns[..3]);
-            for chunk in self.packed_marks()?.iter().filter(|chunk| chunk.kind == kind) {
+            for chunk in self.packed_marks()?.iter() {
+                let is_in = window.is_none_or(|window| reaches_into(chunk.cycles, window));
+                if chunk.kind != kind || !is_in {
+                    continue;
+                }
                 let piece = (chunk.id, chunk.rows);
                 self.db.read_piece(schema::MARK_CHUNKS, piece, select, &mut read_mark)?;
             }

@@ -7,7 +7,7 @@ use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILES};
 use crate::model::{
     ExchangeRoute, ExchangeTraffic, Rearrangement, RouteBlock, RouteBytes, RouteDim, RouteMemory,
-    RoutePattern, TileDigit, TileGroups, TileOrder,
+    RoutePattern, TileDigit, TileGroups, TileOrder, TileRing,
 };
 use crate::units::{Bytes, ProgramId, Quantity, TileId, TileRange, TileRuns};
 use std::collections::BTreeMap;
@@ -40,12 +40,8 @@ impl Report {
         if !self.has_routes_by_tile() {
             return self.routes_of_ranges();
         }
-        let join_bytes = |[delivered, received]: [u64; 2]| RouteBytes {
-            delivered: Bytes(delivered),
-            received: Bytes(received),
-        };
-        let mut tiles = self.tile_runs(&EXCHANGE_FLOWS, ALL_IDS, join_bytes)?;
-        let mut memories = self.route_memories(join_bytes)?;
+        let mut tiles = self.tile_runs(&EXCHANGE_FLOWS, ALL_IDS, RouteBytes::from)?;
+        let mut memories = self.route_memories()?;
         let replica = TileId(self.target()?.tiles_per_replica());
         let columns = ["id", "program", "kind", "base_tile", "groups", "blocks"];
         let select = SelectQuery::all("exchange_flows", &columns).clauses("ORDER BY id");
@@ -94,14 +90,11 @@ impl Report {
     }
 
     /// The memory along which blocks of routes count, by the id of the route.
-    fn route_memories(
-        &self,
-        join_bytes: impl Fn([u64; 2]) -> RouteBytes,
-    ) -> Result<BTreeMap<u32, RouteMemory>, ReportError> {
+    fn route_memories(&self) -> Result<BTreeMap<u32, RouteMemory>, ReportError> {
         if !self.db.has("exchange_memory", "pattern") {
             return Ok(BTreeMap::new());
         }
-        let mut bytes = self.tile_runs(&EXCHANGE_MEMORY, ALL_IDS, join_bytes)?;
+        let mut bytes = self.tile_runs(&EXCHANGE_MEMORY, ALL_IDS, RouteBytes::from)?;
         let replica = TileId(self.target()?.tiles_per_replica());
         let select = SelectQuery::all("exchange_memory", &["flow", "base_tile", "receivers"]);
         let rows = self.db.list(select, |cells| {
@@ -199,7 +192,7 @@ fn scaled(values: &TileRuns<Bytes>, tiles: TileRange, bytes: Bytes) -> TileRuns<
 
 /// Parses groups of tiles whose numbers count from `base`; none unless their tiles exist.
 fn groups_of(text: &str, base: TileId, replica: TileId) -> Option<TileGroups> {
-    let TileOrder { first, ring, descending, digits } = order_of(text, base, replica)?;
+    let TileOrder { ring, digits } = order_of(text, base, replica)?;
     let mut parsed = Vec::new();
     for [size, parts] in digits {
         if parts == 0 || parts > size {
@@ -207,7 +200,7 @@ fn groups_of(text: &str, base: TileId, replica: TileId) -> Option<TileGroups> {
         }
         parsed.push(TileDigit { size, parts });
     }
-    Some(TileGroups { first, ring, descending, digits: parsed })
+    Some(TileGroups { ring, digits: parsed })
 }
 
 /// Parses an order of tiles whose numbers count from `base`; none unless the tiles exist.
@@ -232,8 +225,9 @@ fn order_of(text: &str, base: TileId, replica: TileId) -> Option<TileOrder> {
         }
         parsed.push([size, second]);
     }
-    let ring = TileRange::new(start, end);
-    Some(TileOrder { first, ring, descending: *descending == 1, digits: parsed })
+    let tiles = TileRange::new(start, end);
+    let ring = TileRing { first, tiles, descending: *descending == 1 };
+    Some(TileOrder { ring, digits: parsed })
 }
 
 /// Parses the blocks of rearranged data.

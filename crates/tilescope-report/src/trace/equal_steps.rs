@@ -94,10 +94,12 @@ impl TraceLane<'_> {
             }
         }
         if !refused.is_empty() && self.store.has_lengths() {
-            let segment = self.store.segment_with_groups(self.info(), level, at)?;
-            refused.retain(|key| match segment.get(*key) {
-                Some(totals) => !visitor.take_lengths(totals, totals.groups()),
-                None => true,
+            let groups = self.store.length_groups(self.info(), (level, at), &segment)?;
+            let mut entries = segment.iter().zip(&groups);
+            refused.retain(|key| {
+                // Refused totals are in the order of the segment.
+                let entry = entries.find(|(totals, _)| totals.key() == *key);
+                entry.is_none_or(|(totals, groups)| !visitor.take_lengths(totals, groups.groups()))
             });
         }
         if refused.is_empty() {

@@ -214,11 +214,6 @@ impl ProgramStepTotals {
         self.class.activity()
     }
 
-    /// The steps by length, from short to long; none if only their totals were read.
-    pub(super) fn groups(&self) -> &[LengthGroup] {
-        self.groups.groups()
-    }
-
     /// Counts `times` equal steps, starting at `position`.
     fn add_steps(&mut self, position: u64, each: StepAmounts, times: u64) {
         let StepAmounts { length, bytes_in, bytes_out } = each;
@@ -333,25 +328,29 @@ impl ProgramTotals {
         EncodedSegment { totals: raw, groups }
     }
 
-    /// The same totals with the sums by length in the blob of their segment, if it is sound.
-    pub(super) fn with_groups(mut self, blob: &[u8]) -> Option<Self> {
+    /// Decodes the sums by length of each entry in the blob of this segment, if it is sound.
+    pub(super) fn decode_groups(&self, blob: &[u8]) -> Option<Vec<LengthGroups>> {
         let raw = unpack(blob, MAX_SEGMENT_BYTES)?;
         let mut cursor = VarintReader::new(&raw);
-        for totals in &mut self.entries {
-            totals.groups = LengthGroups::read(&mut cursor, totals)?;
+        let mut all = Vec::with_capacity(self.entries.len());
+        for totals in &self.entries {
+            all.push(LengthGroups::read(&mut cursor, totals)?);
         }
-        if cursor.is_done() { Some(self) } else { None }
+        if cursor.is_done() { Some(all) } else { None }
+    }
+
+    /// The same totals with sums by length of each entry.
+    pub(super) fn with_groups(mut self, groups: Vec<LengthGroups>) -> Self {
+        for (totals, groups) in self.entries.iter_mut().zip(groups) {
+            totals.groups = groups;
+        }
+        self
     }
 
     /// The same totals without sums by length.
     pub(super) fn without_groups(mut self) -> Self {
         self.entries.iter_mut().for_each(|totals| totals.groups = LengthGroups::default());
         self
-    }
-
-    /// The totals with a key.
-    pub(super) fn get(&self, key: TotalsKey) -> Option<&ProgramStepTotals> {
-        self.entries.get(*self.index.get(&key)?)
     }
 
     /// Decodes the blob of a segment that begins at position `first` and has `steps` steps, if it
@@ -636,7 +635,9 @@ mod tests {
                     let decoded = ProgramTotals::decode(&blob, steps.start, count);
                     sums.push(ProgramStepSums::decode(&blob, steps.start, count).expect("sound"));
                     let own = &records[steps.start as usize..steps.end as usize];
-                    let decoded = decoded.expect("sound").with_groups(&groups).expect("sound");
+                    let decoded = decoded.expect("sound");
+                    let groups = decoded.decode_groups(&groups).expect("sound");
+                    let decoded = decoded.with_groups(groups);
                     prop_assert_eq!(decoded.into_totals(), slow(own, steps.start));
                 }
                 prop_assert_eq!(&ProgramStepSums::joined(sums), &whole);

@@ -7,6 +7,7 @@ use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
 use super::exchange_order::{self, ExchangeFollowing};
 use super::lane_number::LaneNumber;
+use super::length_groups::LengthGroups;
 use super::place_in_piece;
 use super::program_totals::{ProgramStepSums, ProgramTotals, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, PyramidNode};
@@ -357,16 +358,15 @@ impl TraceStore {
         self.db.has(LENGTHS.table, "id")
     }
 
-    /// Totals by program of one segment of one level with their sums by length; not cached.
-    pub(super) fn segment_with_groups(
+    /// Sums by length of each entry of a segment of one level; not cached.
+    pub(super) fn length_groups(
         &self,
         lane: LaneInfo,
-        level: u32,
-        at: u64,
-    ) -> Result<ProgramTotals, ReportError> {
-        let totals = self.read_segment(lane, (level, at), ProgramTotals::decode)?;
+        (level, at): (u32, u64),
+        segment: &ProgramTotals,
+    ) -> Result<Vec<LengthGroups>, ReportError> {
         let number = lane.number().block_key(level, at);
-        self.decoded(&LENGTHS, number, |blob| totals.with_groups(blob))
+        self.decoded(&LENGTHS, number, |blob| segment.decode_groups(blob))
     }
 
     /// The busy steps before exchanges of a lane; none in files of older versions and for short

@@ -432,12 +432,13 @@ impl<'a> LanePass<'a> {
                         self.programs.add(&totals);
                     }
                     let same = level >= self.levels || {
+                        let place = (level, at);
+                        let stored =
+                            self.store.read_segment(self.info, place, ProgramTotals::decode)?;
                         let (totals, stored) = if self.store.has_lengths() {
-                            (totals, self.store.segment_with_groups(self.info, level, at)?)
+                            let groups = self.store.length_groups(self.info, place, &stored)?;
+                            (totals, stored.with_groups(groups))
                         } else {
-                            let place = (level, at);
-                            let decode = ProgramTotals::decode;
-                            let stored = self.store.read_segment(self.info, place, decode)?;
                             (totals.without_groups(), stored)
                         };
                         totals.into_totals() == stored.into_totals()

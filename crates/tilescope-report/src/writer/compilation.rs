@@ -10,11 +10,11 @@ use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
 use crate::strided_tile_runs::{StridedTileRuns, strided_runs_of};
 use crate::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
-use crate::writer::host;
 use crate::writer::tile_patterns::{PatternColumns, TilePatternWriter};
+use crate::writer::{host, routes};
 use rusqlite::params;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 type WriteResult = Result<(), ReportError>;
 
@@ -29,7 +29,7 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     compute_sets(rows, compilation, &mut patterns)?;
     exchanges(rows, compilation, &mut patterns)?;
     control_code(rows, compilation, &mut patterns)?;
-    routes(rows, compilation, &mut patterns)?;
+    routes::write(rows, compilation, &mut patterns)?;
     data_flows(rows, compilation)?;
     variables(rows, compilation, &mut patterns)?;
     variable_uses(rows, compilation)?;
@@ -355,106 +355,6 @@ fn compute_sets(
         }
     }
     Ok(())
-}
-
-fn routes(
-    rows: &RowWriter,
-    compilation: &CompilationReport,
-    patterns: &mut TilePatternWriter,
-) -> WriteResult {
-    let mut rearranged = BTreeSet::new();
-    for route in &compilation.routes {
-        if route.pattern != RoutePattern::InOrder {
-            rearranged.insert(route.program);
-        }
-    }
-    let mut ordered = 0i64;
-    for (id, route) in compilation.routes.iter().enumerate() {
-        let program = resolve(route.program.0, compilation.programs.len(), || {
-            format!("program of route {id}")
-        })?;
-        let describe = || format!("bytes of route {id}");
-        let check_bytes = |tile: &RouteBytes| {
-            Ok([
-                checked_i64(tile.delivered, MAX_TILE_BYTES, describe)?,
-                checked_i64(tile.received, MAX_TILE_BYTES, describe)?,
-            ])
-        };
-        let place = patterns.place(&route.tiles, check_bytes, describe)?;
-        let (groups, blocks) = route_columns(&route.pattern, place.base_tile.unwrap_or_default());
-        let kind = route.pattern.name();
-        rows.insert(
-            "exchange_flows",
-            params![id as i64, program, kind, place.base_tile, place.pattern, groups, blocks],
-        )?;
-        if let RoutePattern::Rearranged(Rearrangement { memory: Some(memory), .. }) = &route.pattern
-        {
-            let place = patterns.place(&memory.bytes, check_bytes, describe)?;
-            let order = memory.receivers.as_ref();
-            let receivers =
-                order.map(|order| order_column(order, place.base_tile.unwrap_or_default()));
-            rows.insert(
-                "exchange_memory",
-                params![id as i64, place.base_tile, place.pattern, receivers],
-            )?;
-        }
-        // Versions before 2.11 know only exchanges that keep the order of all data.
-        let ends = if rearranged.contains(&route.program) { None } else { route.ends() };
-        if let Some([from, to]) = ends {
-            let bytes = checked_i64(route.bytes().0, MAX_COUNT, describe)?;
-            rows.insert(
-                "exchange_routes",
-                params![ordered, program, from.first, from.end, to.first, to.end, bytes],
-            )?;
-            ordered += 1;
-        }
-    }
-    Ok(())
-}
-
-/// The columns `groups` and `blocks` of a route whose tiles count from `base`.
-fn route_columns(pattern: &RoutePattern, base: TileId) -> (Option<String>, Option<String>) {
-    match pattern {
-        RoutePattern::InOrder => (None, None),
-        RoutePattern::Rearranged(order) => {
-            let mut blocks = vec![vec![order.unit.0]];
-            for block in &order.blocks {
-                let mut numbers = vec![block.sent_at, block.received_at];
-                for dim in &block.dims {
-                    numbers.extend([dim.count, dim.sent_step, dim.received_step]);
-                }
-                blocks.push(numbers);
-            }
-            (None, Some(json_of(&blocks)))
-        }
-        RoutePattern::Broadcast(groups)
-        | RoutePattern::Gather(groups)
-        | RoutePattern::Unknown(groups) => {
-            let TileGroups { first, ring, descending, digits } = groups;
-            let mut numbers =
-                vec![*first - base, ring.first - base, ring.count(), u32::from(*descending)];
-            for digit in digits {
-                numbers.extend([digit.size, digit.parts]);
-            }
-            (Some(json_of(&numbers)), None)
-        }
-    }
-}
-
-/// The column `receivers` of an order of tiles that count from `base`.
-fn order_column(order: &TileOrder, base: TileId) -> String {
-    let TileOrder { first, ring, descending, digits } = order;
-    let mut numbers = vec![*first - base, ring.first - base, ring.count(), u32::from(*descending)];
-    for digit in digits {
-        numbers.extend(digit);
-    }
-    json_of(&numbers)
-}
-
-/// Numbers as JSON without spaces.
-fn json_of(numbers: &impl serde::Serialize) -> String {
-    // Lists of numbers are always valid JSON.
-    serde_json::to_string(numbers).unwrap_or_default()
 }
 
 fn data_flows(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {

@@ -9,6 +9,7 @@ mod execution_rows;
 mod host;
 mod mark_lanes;
 mod recorder;
+mod routes;
 mod tile_patterns;
 mod tile_samples;
 

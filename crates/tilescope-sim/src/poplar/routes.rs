@@ -1,7 +1,7 @@
 //! Senders and receivers of the exchange of a work.
 
 use std::hash::{Hash, Hasher};
-use tilescope_report::units::{TileId, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, TileId, TileRange, TileRuns};
 use tilescope_report::{Rearrangement, RouteBytes, RoutePattern, TileGroups, TileTraffic};
 
 /// Bytes of an exchange that follow one pattern, on the tiles of one IPU.
@@ -18,6 +18,19 @@ impl WorkRoute {
         let tiles = order.bytes_by_tile(&order.memory_of(&TileRuns::empty()))?;
         Some(Self { tiles, pattern: RoutePattern::Rearranged(order) })
     }
+
+    /// The route of data whose senders and receivers are known only as ends, on tiles before `end`.
+    pub(crate) fn of_unknown_order(tiles: TileRuns<RouteBytes>, end: TileId) -> Self {
+        let groups = TileGroups::one(TileRange::new(TileId(0), end));
+        Self { tiles, pattern: RoutePattern::Unknown(groups) }
+    }
+}
+
+/// Bytes that arrive besides those of some routes.
+pub(crate) fn unrouted(received: &TileRuns<Bytes>, routes: &[WorkRoute]) -> TileRuns<Bytes> {
+    let routed = total_of(routes).map(|tile| tile.received);
+    let rest = received.merged(&routed, Bytes::saturating_sub);
+    rest.filtered(|bytes| !bytes.is_zero())
 }
 
 /// Routes of an exchange. Empty if only the traffic of each tile is known, otherwise they carry all
@@ -93,9 +106,7 @@ impl WorkRoutes {
         for (routes, traffic) in parts {
             match (routes.0.is_empty(), traffic.end()) {
                 (true, Some(end)) => {
-                    let all = TileRange::new(TileId(0), end);
-                    let pattern = RoutePattern::Unknown(TileGroups::one(all));
-                    joined.push(WorkRoute { tiles: bytes_of(traffic), pattern });
+                    joined.push(WorkRoute::of_unknown_order(bytes_of(traffic), end));
                 }
                 _ => joined.extend(routes.0),
             }

@@ -124,6 +124,12 @@ pub(crate) fn axis_step(shape: &[u64], axis: usize) -> u64 {
 
 impl MemoryDim {
     /// Returns the parts of axes of `shape` that the dimension covers, outermost first, or `None`
+    /// if it begins or ends inside an element of an axis.
+    pub(super) fn parts_of_axes(self, shape: &[u64]) -> Option<Vec<AxisDim>> {
+        self.along(shape, &steps(shape), Padding::None)
+    }
+
+    /// Returns the parts of axes of `shape` that the dimension covers, outermost first, or `None`
     /// if it begins or ends inside an element of an axis. A `padded` dimension may be longer than
     /// its axis.
     fn along(self, shape: &[u64], steps: &[u64], padded: Padding) -> Option<Vec<AxisDim>> {

@@ -1,6 +1,6 @@
 //! Positions of the elements of a tensor in two layouts, as blocks.
 
-use super::element_order::{ElementOrder, OrderedMemory, axis_step};
+use super::element_order::{AxisDim, ElementOrder, MemoryDim, OrderedMemory, axis_step};
 use super::tensor_layout::TensorLayout;
 use crate::poplar::routes::WorkRoute;
 use crate::shape::TensorInfo;
@@ -67,6 +67,16 @@ struct MemorySteps<'a> {
 }
 
 impl<'a> MemorySteps<'a> {
+    /// The parts of a tensor: one, or whole and short groups apart.
+    fn parts(memory: &'a OrderedMemory) -> Vec<Self> {
+        match memory.short {
+            Some(_) => [GroupKind::Whole, GroupKind::Short]
+                .map(|kind| Self::new(memory, Some(kind)))
+                .into(),
+            None => vec![Self::new(memory, None)],
+        }
+    }
+
     fn new(memory: &'a OrderedMemory, kind: Option<GroupKind>) -> Self {
         let dims = &memory.dims;
         let mut steps = vec![1; dims.len()];
@@ -190,15 +200,7 @@ pub(crate) struct PartMemory {
 /// axes: two if a group is short. `None` if a dimension of memory is not along axes of the shape.
 pub(crate) fn memory_by_axis(order: &ElementOrder, shape: &[u64]) -> Option<Vec<PartMemory>> {
     let memory = order.memory(shape)?;
-    let kinds = match memory.short {
-        Some(_) => vec![Some(GroupKind::Whole), Some(GroupKind::Short)],
-        None => vec![None],
-    };
-    let mut parts = Vec::new();
-    for kind in kinds {
-        parts.push(part_memory(&MemorySteps::new(&memory, kind), shape)?);
-    }
-    Some(parts)
+    MemorySteps::parts(&memory).iter().map(|part| part_memory(part, shape)).collect()
 }
 
 fn part_memory(steps: &MemorySteps, shape: &[u64]) -> Option<PartMemory> {
@@ -214,28 +216,11 @@ fn part_memory(steps: &MemorySteps, shape: &[u64]) -> Option<PartMemory> {
             (Some((_, rest)), Some(GroupKind::Short)) if is_group => rest,
             _ => dim.size,
         };
-        let mut left = FlatDigit { step: dim.step, size };
         let mut inside = steps.steps[at];
-        while left.size > 1 {
-            let axis = (0..shape.len()).rev().find(|axis| {
-                shape[*axis] > 1 && left.step < axis_step(shape, *axis) * shape[*axis]
-            })?;
-            let around = axis_step(shape, axis);
-            if !left.step.is_multiple_of(around) {
-                return None;
-            }
-            let step = left.step / around;
-            if step * left.size <= shape[axis] {
-                axes[axis].digits.push(AxisDigit { step, size: left.size, memory: inside });
-                break;
-            }
-            let fits = shape[axis] / step;
-            if !shape[axis].is_multiple_of(step) || !left.size.is_multiple_of(fits) {
-                return None;
-            }
-            axes[axis].digits.push(AxisDigit { step, size: fits, memory: inside });
-            inside *= fits;
-            left = FlatDigit { step: around * shape[axis], size: left.size / fits };
+        let parts = MemoryDim { step: dim.step, size }.parts_of_axes(shape)?;
+        for AxisDim { axis, size, step } in parts.into_iter().rev() {
+            axes[axis].digits.push(AxisDigit { step, size, memory: inside });
+            inside *= size;
         }
     }
     for (axis, memory_of_axis) in axes.iter_mut().enumerate() {
@@ -269,16 +254,11 @@ fn blocks(shape: &[u64], orders: [&ElementOrder; 2]) -> Option<Vec<RouteBlock>> 
             return None;
         }
     }
-    let kinds = memories.each_ref().map(|memory| match memory.short {
-        Some(_) => vec![Some(GroupKind::Whole), Some(GroupKind::Short)],
-        None => vec![None],
-    });
+    let [from, to] = memories.each_ref().map(MemorySteps::parts);
     let mut blocks = Vec::new();
-    for from in &kinds[0] {
-        for to in &kinds[1] {
-            let sides =
-                [MemorySteps::new(&memories[0], *from), MemorySteps::new(&memories[1], *to)];
-            blocks.extend(block(&digits, &sides)?);
+    for from in &from {
+        for to in &to {
+            blocks.extend(block(&digits, [from, to])?);
         }
     }
     debug_assert_eq!(
@@ -316,7 +296,7 @@ fn common_digits(memories: &[OrderedMemory; 2]) -> Option<Vec<FlatDigit>> {
 }
 
 /// The block of the elements in the given parts of both orders: none if the parts do not overlap.
-fn block(digits: &[FlatDigit], sides: &[MemorySteps; 2]) -> Option<Vec<RouteBlock>> {
+fn block(digits: &[FlatDigit], sides: [&MemorySteps; 2]) -> Option<Vec<RouteBlock>> {
     let mut dims: Vec<RouteDim> = Vec::new();
     let mut first = [sides[0].first, sides[1].first];
     for digit in digits {
@@ -379,31 +359,41 @@ fn push_dim(dims: &mut Vec<RouteDim>, dim: RouteDim) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
     use proptest::test_runner::TestCaseResult;
+    use tilescope_report::TileEnds;
+    use tilescope_report::units::TileId;
     use tilescope_test_tiers::cases;
 
     /// Positions of all units on both sides.
-    fn positions(blocks: &[RouteBlock]) -> Vec<(u64, u64)> {
+    pub(crate) fn positions(blocks: &[RouteBlock]) -> Vec<(u64, u64)> {
         let mut all = Vec::new();
         for block in blocks {
             let mut found = vec![(block.sent_at, block.received_at)];
             for dim in &block.dims {
-                found = found
-                    .iter()
-                    .flat_map(|(sent, received)| {
-                        (0..dim.count).map(move |at| {
-                            (sent + at * dim.sent_step, received + at * dim.received_step)
-                        })
-                    })
-                    .collect();
+                let mut longer = Vec::new();
+                for (sent, received) in found {
+                    for at in 0..dim.count {
+                        longer.push((sent + at * dim.sent_step, received + at * dim.received_step));
+                    }
+                }
+                found = longer;
             }
             all.extend(found);
         }
         all.sort_unstable();
         all
+    }
+
+    /// The tile of each position in the memory of one side.
+    pub(crate) fn owners(ends: &TileEnds, unit: u64) -> Vec<TileId> {
+        let mut owners = Vec::new();
+        for (tile, end) in ends {
+            owners.resize(usize::try_from(end / unit).unwrap(), *tile);
+        }
+        owners
     }
 
     fn order(shape: &[u64], axis: usize, group: u64, turns: usize) -> ElementOrder {

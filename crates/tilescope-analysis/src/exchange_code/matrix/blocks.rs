@@ -151,9 +151,9 @@ mod tests {
     use crate::exchange_code::matrix::tests::{bytes_on_tiles, window_of};
     use crate::exchange_code::{ExchangeFlows, ExchangeLink, matrix};
     use proptest::prelude::*;
-    use tilescope_report::units::{Bytes, ProgramId, TileId, TileRuns};
+    use tilescope_report::units::{Bytes, ProgramId, TileId, TileRange, TileRuns};
     use tilescope_report::{
-        Rearrangement, RouteBlock, RouteBytes, RouteDim, RouteMemory, TileOrder,
+        Rearrangement, RouteBlock, RouteBytes, RouteDim, RouteMemory, TileOrder, TileRing,
     };
     use tilescope_test_tiers::cases;
 
@@ -258,17 +258,14 @@ mod tests {
     /// Receivers in an order of their own, each with all units, and gaps in their memory.
     #[test]
     fn units_go_to_several_receivers() {
-        let join = |delivered, received| RouteBytes {
-            delivered: Bytes(delivered),
-            received: Bytes(received),
-        };
+        let tiles = TileRange::first_tiles(2);
+        let ring = TileRing { first: TileId(1), tiles, descending: true };
         let memory = RouteMemory {
-            bytes: TileRuns::from_tiles(TileId(0), [join(1, 4), join(2, 4)].map(Some)),
-            receivers: Some(TileOrder {
-                descending: true,
-                first: TileId(1),
-                ..TileOrder::of_digits(2, vec![[2, 1]])
-            }),
+            bytes: TileRuns::from_tiles(
+                TileId(0),
+                [[1, 4], [2, 4]].map(|bytes| Some(RouteBytes::from(bytes))),
+            ),
+            receivers: Some(TileOrder { ring, digits: vec![[2, 1]] }),
         };
         let dims = vec![
             RouteDim { count: 2, sent_step: 0, received_step: 4 },
@@ -289,7 +286,7 @@ mod tests {
         };
         let flows = ExchangeFlows { flows: vec![flow], tiles: 2 };
         let found = matrix(&flows, &window_of(0..2, 2));
-        let row = |row| [0, 1].map(|column| found.known_in(column, row));
-        assert_eq!([row(0), row(1)], [[1.0, 1.0], [2.0, 2.0]]);
+        let rows = [0, 1].map(|row| [0, 1].map(|column| found.known_in(column, row)));
+        assert_eq!(rows, [[1.0, 1.0], [2.0, 2.0]]);
     }
 }

@@ -142,7 +142,7 @@ mod tests {
                 .iter()
                 .map(|(size, parts)| TileDigit { size: *size, parts: *parts.min(size) });
             let groups = TileGroups::of_digits(digits.collect());
-            let tiles = groups.ring.count();
+            let tiles = groups.ring.tiles.count();
             let group = |tile: u32| groups.group_of(TileId(tile)).unwrap();
             // A tile gives each other tile of its group what it holds, or takes that from each.
             let mut sent = vec![0; tiles as usize];

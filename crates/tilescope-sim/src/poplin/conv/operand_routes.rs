@@ -189,19 +189,23 @@ pub(super) fn unknown_route(received: &[Bytes]) -> WorkRoute {
 /// The route of data from unknown senders, with the bytes of tiles from 0 on.
 pub(super) fn route_from_any(bytes: Vec<RouteBytes>) -> WorkRoute {
     let end = TileId(0) + u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    let groups = TileGroups::one(TileRange::new(TileId(0), end));
-    route(bytes, RoutePattern::Unknown(groups))
+    WorkRoute::of_unknown_order(runs_of(bytes), end)
 }
 
 /// A route of all data with one pattern, with the bytes of tiles from 0 on.
 fn route(bytes: Vec<RouteBytes>, pattern: RoutePattern) -> WorkRoute {
+    WorkRoute { tiles: runs_of(bytes), pattern }
+}
+
+/// The bytes of tiles from 0 on as runs.
+fn runs_of(bytes: Vec<RouteBytes>) -> TileRuns<RouteBytes> {
     let mut tiles = TileRuns::empty();
     for (tile, bytes) in TileId(0).onwards().zip(bytes) {
         if bytes != RouteBytes::default() {
             tiles.push(TileRange::single(tile), bytes);
         }
     }
-    WorkRoute { tiles, pattern }
+    tiles
 }
 
 #[cfg(test)]

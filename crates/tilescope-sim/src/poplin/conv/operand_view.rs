@@ -269,28 +269,9 @@ fn inputs_of_kernel(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::poputil::rearranged_blocks::tests::positions;
     use proptest::prelude::*;
     use tilescope_test_tiers::cases;
-
-    /// Positions of all units on both sides.
-    fn positions(blocks: &[RouteBlock]) -> Vec<(u64, u64)> {
-        let mut all = Vec::new();
-        for block in blocks {
-            let mut found = vec![(block.sent_at, block.received_at)];
-            for dim in &block.dims {
-                let mut longer = Vec::new();
-                for (sent, received) in found {
-                    for at in 0..dim.count {
-                        longer.push((sent + at * dim.sent_step, received + at * dim.received_step));
-                    }
-                }
-                found = longer;
-            }
-            all.extend(found);
-        }
-        all.sort_unstable();
-        all
-    }
 
     /// Follows every element of a view to the element of the tensor that it is, if any.
     fn followed(view: &OperandView, order: &ElementOrder) -> Vec<(u64, u64)> {

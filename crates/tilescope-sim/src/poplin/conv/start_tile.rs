@@ -10,7 +10,7 @@ use crate::poplin::ConvParams;
 use crate::poputil::shape_hash::{hash, place};
 use crate::poputil::tensor_layout::TensorLayout;
 use tilescope_report::units::{TileId, TileRange, TileRuns};
-use tilescope_report::{Rearrangement, RouteMemory, RoutePattern, TileGroups, TileOrder};
+use tilescope_report::{Rearrangement, RouteMemory, RoutePattern, TileGroups, TileOrder, TileRing};
 
 /// Number of tiles that share an exchange bus. A convolution begins at the first of them.
 const TILES_PER_BUS: u32 = 2;
@@ -90,24 +90,24 @@ impl ConvStartTile {
     }
 
     fn groups(&self, own: &TileGroups) -> TileGroups {
-        debug_assert!(own.first == TileId(0) && !own.descending, "parts begin at tile 0: {own:?}");
-        let ring = TileRange::first_tiles(self.tiles);
-        let digits = own.digits.clone();
-        TileGroups { first: self.first_of_ipu(), ring, descending: self.descending, digits }
+        let TileRing { first, descending, .. } = own.ring;
+        debug_assert!(first == TileId(0) && !descending, "parts begin at tile 0: {own:?}");
+        TileGroups { ring: self.ring(), digits: own.digits.clone() }
     }
 
     fn memory(&self, own: &RouteMemory) -> RouteMemory {
-        let receivers = own.receivers.as_ref().map(|order| TileOrder {
-            first: self.first_of_ipu(),
-            descending: self.descending,
-            ..TileOrder::of_digits(self.tiles, order.digits.clone())
-        });
+        let receivers = own
+            .receivers
+            .as_ref()
+            .map(|order| TileOrder { ring: self.ring(), digits: order.digits.clone() });
         RouteMemory { bytes: self.runs(&own.bytes), receivers }
     }
 
-    /// The tile of the IPU that is the operation's own tile 0.
-    fn first_of_ipu(&self) -> TileId {
-        if self.descending { TileId(self.tiles - 1 - self.first.0) } else { self.first }
+    /// The operation's own tiles as numbers of the IPU's tiles.
+    fn ring(&self) -> TileRing {
+        let Self { first, descending, tiles } = *self;
+        let first = if descending { TileId(tiles - 1 - first.0) } else { first };
+        TileRing { first, tiles: TileRange::first_tiles(tiles), descending }
     }
 
     fn items(&self, items: &mut [OperationWorkItem]) {

@@ -6,12 +6,12 @@ use super::operand_view::{FieldView, OperandView};
 use super::pass_lowering::{ConvOperand, ConvPassLowering};
 use super::start_tile::ConvStartTile;
 use super::work_builder::nonzero_runs_of;
-use crate::poplar::routes::WorkRoute;
+use crate::poplar::routes::{WorkRoute, unrouted};
 use crate::poplin::FieldDim;
 use crate::poputil::rearranged_blocks::{rearrangement, route_between};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{TensorInfo, gcd};
-use tilescope_report::units::{Bytes, Elements};
+use tilescope_report::units::{Bytes, Elements, TileId};
 use tilescope_report::{Rearrangement, RouteBytes, RouteDim, RouteMemory, TileOrder};
 
 /// A tensor of the graph on the tiles of the pass.
@@ -103,17 +103,11 @@ fn moved(place: &mut Option<TensorPlace>, bytes: &[Bytes], group: u64) -> WorkRo
 
 /// A known route, and one of the bytes that arrive besides, such as padding.
 fn with_rest(route: WorkRoute, received: &[Bytes]) -> Vec<WorkRoute> {
-    let mut rest = received.to_vec();
-    for (tiles, bytes) in route.tiles.iter() {
-        for tile in tiles.iter() {
-            if let Some(rest) = rest.get_mut(tile.index()) {
-                *rest = rest.saturating_sub(bytes.received);
-            }
-        }
-    }
     let mut routes = vec![route];
-    if rest.iter().any(|bytes| !bytes.is_zero()) {
-        routes.push(unknown_route(&rest));
+    let rest = unrouted(&nonzero_runs_of(received.iter().copied()), &routes);
+    if !rest.is_empty() {
+        let end = TileId(0) + u32::try_from(received.len()).unwrap_or(u32::MAX);
+        routes.push(WorkRoute::of_unknown_order(RouteBytes::of(&rest, &rest), end));
     }
     routes
 }
@@ -461,41 +455,21 @@ mod tests {
     use crate::poplin::conv::tile_parts::PartitionedConv;
     use crate::poplin::conv::{ConvPassOperands, OperandSource, TensorPlaces, lower_placed};
     use crate::poplin::planner::{ConvOptions, ConvPass, plan};
+    use crate::poputil::rearranged_blocks::tests::{owners, positions};
     use crate::shape::DType;
     use crate::targets::{IpuTarget, MK2};
     use std::collections::BTreeMap;
     use tilescope_report::RoutePattern;
 
-    /// The tile of each position of a side, in units.
-    fn owners(ends: &[(tilescope_report::units::TileId, u64)], unit: u64) -> Vec<u32> {
-        let mut owners = Vec::new();
-        for (tile, end) in ends {
-            owners.resize(usize::try_from(end / unit).unwrap(), tile.0);
-        }
-        owners
-    }
-
     /// Units from each sender to each receiver.
-    fn links(route: &WorkRoute) -> BTreeMap<(u32, u32), u64> {
+    fn links(route: &WorkRoute) -> BTreeMap<(TileId, TileId), u64> {
         let RoutePattern::Rearranged(order) = &route.pattern else { panic!("blocks") };
         let [sent, received] =
             order.memory_of(&route.tiles).map(|ends| owners(&ends, order.unit.0));
         let mut links = BTreeMap::new();
-        for block in &order.blocks {
-            let mut found = vec![[block.sent_at, block.received_at]];
-            for dim in &block.dims {
-                let mut longer = Vec::new();
-                for [from, to] in found {
-                    for at in 0..dim.count {
-                        longer.push([from + at * dim.sent_step, to + at * dim.received_step]);
-                    }
-                }
-                found = longer;
-            }
-            for [from, to] in found {
-                let link = (sent[from as usize], received[to as usize]);
-                *links.entry(link).or_default() += 1;
-            }
+        for (from, to) in positions(&order.blocks) {
+            let link = (sent[from as usize], received[to as usize]);
+            *links.entry(link).or_default() += 1;
         }
         links
     }
@@ -546,7 +520,7 @@ mod tests {
             let split = &plan.partition;
             let swapped = plan.transform().swap_operands;
             let parts = PartitionedConv::from_plan(&plan);
-            let mut wanted: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+            let mut wanted: BTreeMap<(TileId, TileId), u64> = BTreeMap::new();
             for (tile, part) in (0u32..).zip(&parts.parts) {
                 let at = u64::from(tile);
                 let [column, row] = [at % split.out_channels, at / split.out_channels];
@@ -572,7 +546,7 @@ mod tests {
                 for row in first_row..first_row + count_rows(tile as usize) {
                     for channel in first_channel..first_channel + part.in_channels.real {
                         let holder = holders[(row * k + channel) as usize];
-                        *wanted.entry((holder, tile)).or_default() += 1;
+                        *wanted.entry((holder, TileId(tile))).or_default() += 1;
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Senders and receivers of the operands of a pooling.
 
-use crate::poplar::routes::{WorkRoute, WorkRoutes};
+use crate::poplar::routes::{WorkRoute, WorkRoutes, unrouted};
 use crate::poputil::axis_pieces::{
     AxisIndices, AxisPiece, MAX_BLOCKS, axis_pieces, combined, joined_at,
 };
@@ -8,10 +8,8 @@ use crate::poputil::rearranged_blocks::memory_by_axis;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::TensorInfo;
 use std::ops::Range;
-use tilescope_report::units::{Bytes, TileId, TileRange, TileRuns};
-use tilescope_report::{
-    Rearrangement, RouteBlock, RouteBytes, RouteMemory, RoutePattern, TileGroups, TileTraffic,
-};
+use tilescope_report::units::{TileId, TileRange, TileRuns};
+use tilescope_report::{Rearrangement, RouteBlock, RouteBytes, RouteMemory, TileTraffic};
 
 /// An operand of a pooling.
 #[derive(Clone, Copy, Debug)]
@@ -90,17 +88,10 @@ pub(super) fn with_rest(traffic: &TileRuns<TileTraffic>, known: Vec<WorkRoute>) 
     if known.is_empty() {
         return WorkRoutes::default();
     }
-    let mut rest = traffic.map(|tile| tile.bytes_in);
-    for route in &known {
-        let received = route.tiles.map(|tile| tile.received);
-        rest = rest.merged(&received, |all: Bytes, known: Bytes| all.saturating_sub(known));
-    }
-    let rest = rest.filtered(|bytes| !bytes.is_zero());
+    let rest = unrouted(&traffic.map(|tile| tile.bytes_in), &known);
     let mut routes = known;
     if let Some(end) = rest.end() {
-        let groups = TileGroups::one(TileRange::new(TileId(0), end));
-        let tiles = RouteBytes::of(&rest, &rest);
-        routes.push(WorkRoute { tiles, pattern: RoutePattern::Unknown(groups) });
+        routes.push(WorkRoute::of_unknown_order(RouteBytes::of(&rest, &rest), end));
     }
     WorkRoutes::new(traffic, routes)
 }
@@ -108,20 +99,13 @@ pub(super) fn with_rest(traffic: &TileRuns<TileTraffic>, known: Vec<WorkRoute>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::poputil::rearranged_blocks::tests::{owners, positions};
     use crate::poputil::tensor_layout::ElementOrder;
     use crate::shape::DType;
     use proptest::prelude::*;
+    use tilescope_report::RoutePattern;
     use tilescope_report::units::Elements;
     use tilescope_test_tiers::cases;
-
-    /// The tile of each position.
-    fn owners(ends: &[(TileId, u64)], unit: u64) -> Vec<TileId> {
-        let mut owners = Vec::new();
-        for (tile, end) in ends {
-            owners.resize(usize::try_from(end / unit).unwrap(), *tile);
-        }
-        owners
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(200)))]
@@ -163,20 +147,8 @@ mod tests {
             let RoutePattern::Rearranged(order) = &route.pattern else { unreachable!() };
             let [sent, received] = order.memory_of(&route.tiles).map(|ends| owners(&ends, 2));
             let mut found = Vec::new();
-            for block in &order.blocks {
-                let mut units = vec![[block.sent_at, block.received_at]];
-                for dim in &block.dims {
-                    let mut longer = Vec::new();
-                    for [from, to] in units {
-                        for at in 0..dim.count {
-                            longer.push([from + at * dim.sent_step, to + at * dim.received_step]);
-                        }
-                    }
-                    units = longer;
-                }
-                found.extend(units.iter().map(|[from, to]| {
-                    (*from, sent[*from as usize], received[*to as usize])
-                }));
+            for (from, to) in positions(&order.blocks) {
+                found.push((from, sent[from as usize], received[to as usize]));
             }
             let flat = layout.order.flat_indices(&shape).unwrap();
             let mut wanted = Vec::new();
