@@ -2,7 +2,6 @@
 
 import sys
 import unittest
-import unittest.mock
 
 from .guides import GuideTest
 from .support import needs
@@ -232,6 +231,7 @@ PIPELINE = {
 }
 # In place of the pictures: as many random ones as fill a call.
 RANDOM_MNIST = """
+    import importlib.machinery
     import sys
     import types
 
@@ -243,6 +243,8 @@ RANDOM_MNIST = """
             super().__init__(torch.randn(count, 1, 28, 28), torch.randint(0, 10, (count,)))
 
     torchvision = types.ModuleType("torchvision")
+    # torch looks for it when it exports.
+    torchvision.__spec__ = importlib.machinery.ModuleSpec("torchvision", None)
     torchvision.datasets = types.SimpleNamespace(MNIST=MNIST)
     torchvision.transforms = types.SimpleNamespace(
         Compose=list, ToTensor=object, Normalize=lambda *_: None
@@ -265,8 +267,14 @@ class PipelineGuide(GuideTest):
     """
 
     def run_blocks(self, names, *parts: str) -> dict:
-        with unittest.mock.patch.dict(sys.modules):
+        # Only this module is restored: torch cannot be imported a second time.
+        real = sys.modules.get("torchvision")
+        try:
             return self.run_script(RANDOM_MNIST, *(PIPELINE[name] for name in names), *parts)
+        finally:
+            sys.modules.pop("torchvision", None)
+            if real is not None:
+                sys.modules["torchvision"] = real
 
     def train(self, *names: str, choice: str = ""):
         """Defines what the text does, then runs blocks and one call."""
