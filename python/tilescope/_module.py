@@ -13,6 +13,7 @@ from . import poptorch
 from ._program import SimulationError
 from ._simulate import Wishes
 from .poptorch import _export, _simulation
+from .poptorch._errors import NoLossError
 from .poptorch._executor import first_dimension
 from .poptorch._strategy import ExecutionStrategy
 
@@ -53,6 +54,11 @@ def exported(
         result = _export.export(
             model, arguments, keywords, strategy, training and own_loss, directory
         )
+    except NoLossError as error:
+        raise SimulationError(
+            "the model returns no loss: pass `loss`, a name or a function of its result and its last "
+            "input, or a module whose result is a loss of torch.nn"
+        ) from error
     except poptorch.Error as error:
         raise SimulationError(str(error)) from error
     finally:

@@ -13,5 +13,9 @@ class UnrecoverableError(Error):
     """Exists for scripts that catch it."""
 
 
+class NoLossError(Error):
+    """A model that is trained returns no loss."""
+
+
 class ConfigFileError(Error):
     """A line of an options file is not an option."""

@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _trace
-from ._errors import Error
+from ._errors import Error, NoLossError
 from ._rewrite import split_without_sequences
 
 # Operations of torch that are losses.
@@ -180,7 +180,7 @@ def _loss_index(outputs: list):
         found = [index for index, node in enumerate(outputs) if holds(node)]
         if found:
             return found[-1]
-    raise Error(
+    raise NoLossError(
         "the model returns no loss: return the result of a loss of torch.nn, or mark one with "
         "poptorch.identity_loss(x, reduction)"
     )
