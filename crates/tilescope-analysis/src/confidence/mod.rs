@@ -15,6 +15,8 @@
 //! created nowhere else, so no front end can print the band of a difference for that of a figure.
 
 mod banded;
+mod draws;
+mod error_sources;
 mod memory_fit;
 mod own_errors;
 
@@ -23,26 +25,19 @@ pub(crate) use memory_fit::MemoryUse;
 pub use memory_fit::{MemoryFit, expected_fullest_tile, memory_fit};
 pub use own_errors::{ChangeBand, OwnErrors};
 
+use self::draws::{BAND_DEVIATIONS, DRAWS, common_factors, factor, middle_of, normal, text_number};
+use self::error_sources::{ErrorSource, ErrorSources, STEP_SOURCES};
 use crate::compare::WorkNormalization;
 use crate::data_table::TableCell;
-use crate::label_conventions::{is_recomputed, rearranges};
+use crate::label_conventions::is_recomputed;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::trace::{ProgramStepSums, Trace};
 use tilescope_report::units::{Cycles, ProgramId, grouped};
 use tilescope_report::{
     CostBasis, ErrorBand, FactorBand, HostCallPart, ModelOperation, ProgramErrorBand,
-    ProgramErrorSource, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError,
-    StreamEndpoint, TrainingPass,
+    ProgramErrorSource, ProgramKind, ProgramNodeTable, Report, ReportError, TrainingPass,
 };
-
-/// Number of costed draws: enough to keep the ends of a band stable within a twentieth of its
-/// width.
-const DRAWS: usize = 1000;
-/// Number of draws below a band, and also above it.
-const OUTSIDE: usize = DRAWS / 20;
-/// Standard deviations from the middle of a normal distribution to the ends of a band.
-const BAND_DEVIATIONS: f64 = 1.6449;
 
 /// Shares of the time of the IPU that works longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -119,34 +114,6 @@ impl Confidence {
     }
 }
 
-/// Sources of errors that some steps have and others do not.
-const STEP_SOURCES: [ProgramErrorSource; 5] = [
-    ProgramErrorSource::Copies,
-    ProgramErrorSource::Formulas,
-    ProgramErrorSource::OddRows,
-    ProgramErrorSource::Host,
-    ProgramErrorSource::Imported,
-];
-
-/// The errors of operations; operations with equal values have the same errors.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct ErrorSource {
-    /// Index among the report's bands.
-    band: usize,
-    /// Number of the shape and plan of the operations.
-    work: u64,
-    /// True for each source of [`STEP_SOURCES`] that applies.
-    has: [bool; STEP_SOURCES.len()],
-}
-
-impl ErrorSource {
-    /// The errors of programs without an operation; `None` without a band for them.
-    fn without_operation(band: Option<usize>, is_of_host: bool) -> Option<Self> {
-        let has = STEP_SOURCES.map(|source| is_of_host && source == ProgramErrorSource::Host);
-        Some(Self { band: band?, work: 0, has })
-    }
-}
-
 /// Cycles of the compute tiles of an IPU by program.
 pub type LaneCycles = Vec<(Option<ProgramId>, ProgramKind, Cycles)>;
 
@@ -211,14 +178,6 @@ impl RunFactors {
     pub fn of_rate(&self, rate: f64) -> Banded {
         Banded::falling(rate, self.program)
     }
-}
-
-/// The bounds that hold nine tenths of [`DRAWS`] values.
-fn middle_of(mut draws: Vec<f64>) -> FactorBand {
-    draws.sort_by(f64::total_cmp);
-    let low = draws.get(OUTSIDE).copied().unwrap_or(1.0);
-    let high = draws.get(DRAWS - 1 - OUTSIDE).copied().unwrap_or(1.0);
-    FactorBand { low, high }
 }
 
 /// The parts of the time of a run.
@@ -401,19 +360,6 @@ impl RunCosts {
     }
 }
 
-/// The factors of all draws of an error; `own` separates the draws of different programs.
-fn common_factors(error: Option<&ProgramErrorBand>, own: u64) -> Vec<f64> {
-    let Some(error) = error else { return vec![1.0; DRAWS] };
-    // A host that is slow at copies is slow at calls.
-    let drawn_as = match error.source {
-        ProgramErrorSource::HostCalls => ProgramErrorSource::Host,
-        source => source,
-    };
-    let number =
-        text_number("errors of whole programs").rotate_left(7) ^ text_number(drawn_as.name()) ^ own;
-    (0..DRAWS as u64).map(|draw| factor(error.factors, normal(number, draw))).collect()
-}
-
 /// Names of forward operations, which identify a program independent of its training and layout.
 fn forward_names(operations: &[ModelOperation]) -> BTreeSet<&str> {
     let own = operations.iter().filter(|operation| {
@@ -447,129 +393,6 @@ fn lane_cycles(sums: &[ProgramStepSums]) -> LaneCycles {
 fn lanes(trace: &Trace) -> Result<Vec<std::sync::Arc<Vec<ProgramStepSums>>>, ReportError> {
     let indices = (0..trace.lanes().len()).filter_map(|index| trace.lane(index));
     indices.filter(|lane| lane.info().sub_lane == 0).map(|lane| lane.program_sums()).collect()
-}
-
-/// Looks up the error source of steps.
-struct ErrorSources<'a> {
-    run: &'a ErrorProneRun<'a>,
-    /// Indices of bands by kind of operation, and by cost basis for kinds with several bands.
-    by_kind: BTreeMap<(&'a str, Option<CostBasis>), usize>,
-    /// Indices for programs without an operation: those over links, and all others.
-    links: Option<usize>,
-    others: Option<usize>,
-}
-
-impl<'a> ErrorSources<'a> {
-    fn new(run: &'a ErrorProneRun<'a>) -> Self {
-        let mut by_kind = BTreeMap::new();
-        for (at, band) in run.bands.iter().enumerate() {
-            let Some(kind) = band.kind.as_deref() else { continue };
-            by_kind.insert((kind, Some(band.basis)), at);
-            by_kind.insert((kind, None), at);
-        }
-        let links = band_without_kind(run.bands, true);
-        let others = band_without_kind(run.bands, false);
-        Self { run, by_kind, links, others }
-    }
-
-    fn node(&self, program: Option<ProgramId>) -> Option<&'a ProgramNode> {
-        self.run.programs.get(program?)
-    }
-
-    /// The part of a host call that a program waits for.
-    fn awaited_part(&self, program: Option<ProgramId>) -> Option<HostCallPart> {
-        let node = self.node(program)?;
-        if node.kind == ProgramKind::Sync { HostCallPart::of_sync(&node.name) } else { None }
-    }
-
-    /// `None` for waits, and if no band is known.
-    fn of(&self, program: Option<ProgramId>, kind: ProgramKind) -> Option<ErrorSource> {
-        let node = self.node(program);
-        match kind {
-            ProgramKind::Sync => return None,
-            ProgramKind::GlobalExchange => {
-                return ErrorSource::without_operation(self.links, false);
-            }
-            ProgramKind::StreamCopyBegin
-            | ProgramKind::StreamCopyMid
-            | ProgramKind::StreamCopyEnd => {
-                let host = node.is_none_or(|node| node.stream == StreamEndpoint::Host);
-                return ErrorSource::without_operation(self.links, host);
-            }
-            _ => {}
-        }
-        let operation = node.and_then(|node| self.run.operations.get(node.operation?.index()));
-        let Some(operation) = operation else {
-            return ErrorSource::without_operation(self.others, false);
-        };
-        let band = *self.by_kind.get(&(operation.kind.as_str(), operation.cost_basis))?;
-        let plan = operation.plan.as_deref().unwrap_or("");
-        let work = text_number(&operation.shapes) ^ text_number(plan).rotate_left(1);
-        let copies = node.is_some_and(|node| rearranges(&node.name));
-        let is_formula = self.run.bands.get(band).is_some_and(|b| b.basis == CostBasis::Formula);
-        let has = STEP_SOURCES.map(|source| match source {
-            ProgramErrorSource::Copies => copies,
-            ProgramErrorSource::Formulas => is_formula,
-            ProgramErrorSource::OddRows => copies && has_odd_rows(operation),
-            ProgramErrorSource::Imported => operation.source.is_some(),
-            _ => false,
-        });
-        Some(ErrorSource { band, work, has })
-    }
-}
-
-/// Index of the band of programs without an operation, either those over links or all others.
-fn band_without_kind(bands: &[ErrorBand], over_links: bool) -> Option<usize> {
-    bands
-        .iter()
-        .position(|band| band.kind.is_none() && (band.basis == CostBasis::Links) == over_links)
-}
-
-/// Number of halves in a vector.
-const VECTOR_HALVES: u64 = 4;
-
-/// True for operations on matrices of several heads whose rows end within a vector.
-fn has_odd_rows(operation: &ModelOperation) -> bool {
-    if !["softmax", "matmul"].iter().any(|kind| operation.kind.starts_with(kind)) {
-        return false;
-    }
-    operation.shapes.split('[').skip(1).any(|shape| {
-        let sizes = shape.split(']').next().unwrap_or("").split(',');
-        let sizes: Vec<u64> = sizes.filter_map(|size| size.trim().parse().ok()).collect();
-        let last = sizes.last().copied().unwrap_or(0);
-        sizes.len() >= 3 && !last.is_multiple_of(VECTOR_HALVES)
-    })
-}
-
-/// A factor from a band, `deviations` standard deviations from its middle.
-fn factor(FactorBand { low, high }: FactorBand, deviations: f64) -> f64 {
-    let low = low.ln();
-    let high = high.ln();
-    ((low + high) / 2.0 + deviations * (high - low) / 2.0 / BAND_DEVIATIONS).exp()
-}
-
-/// Hash of a string (FNV-1a).
-fn text_number(text: &str) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in text.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash
-}
-
-/// A normally distributed number for a source of errors and a draw, reproducible (Box-Muller).
-fn normal(source: u64, draw: u64) -> f64 {
-    let radius = 1.0 - uniform(source, 2 * draw);
-    let angle = uniform(source, 2 * draw + 1);
-    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
-}
-
-/// A uniformly distributed number from 0 to 1, reproducible (splitmix64).
-fn uniform(source: u64, index: u64) -> f64 {
-    let mut z = source ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// The confidence in the figures of a run with the given cycles, seconds and samples per second;

@@ -1,6 +1,7 @@
 //! Errors of a run that other runs of its program do not have: the bounds of a difference.
 
-use super::{BAND_DEVIATIONS, ErrorProneRun, RunCosts};
+use super::draws::BAND_DEVIATIONS;
+use super::{ErrorProneRun, RunCosts};
 use serde::{Deserialize, Serialize};
 
 /// Bounds of a change in nine of ten cases, as shares. They apply to the difference of two runs,

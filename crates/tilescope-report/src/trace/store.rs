@@ -3,6 +3,8 @@
 // Blobs come from untrusted files.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod critical_path;
+
 use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
 use super::exchange_order::{self, ExchangeFollowing};
@@ -12,18 +14,13 @@ use super::place_in_piece;
 use super::program_totals::{ProgramStepSums, ProgramTotals, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, PyramidNode};
 use super::step_predictor::StepPredictor;
-use super::step_record::{StepClass, StepRecord, StepRecordDetails};
-use super::sync_points::{
-    self, BesideCompute, BlockDetails, LanePlaces, PathIndex, PathIndexBuilder, PathIndexReader,
-    PathProgram, SyncPoint,
-};
+use super::step_record::{StepRecord, StepRecordDetails};
+use super::sync_points::{BlockDetails, PathIndex, PathProgram};
 use crate::database::{ReportDatabase, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_REPLICAS, MAX_STEPS, MAX_SUB_LANES};
-use crate::model::{ProgramKind, StreamEndpoint};
 use crate::row_cells::RowCells;
-use crate::schema::PATH_INDEX;
-use crate::units::{CycleRange, Cycles, IpuId, ProgramId, ReplicaClassId};
+use crate::units::{CycleRange, IpuId, ReplicaClassId};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -31,8 +28,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Size of the cache of decoded pieces, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
-/// The number of blocks of sync points that a walk takes about 30 ms for.
-const LONG_WALK: u64 = if cfg!(test) { 2 } else { 64 };
 /// The maximum number of lanes of a report.
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
 /// Tables of lanes: those of the first class of replicas, and those of the others.
@@ -403,187 +398,6 @@ impl TraceStore {
         Ok(sums)
     }
 
-    /// True if sync points are stored; files before version 2.5 have none.
-    pub(super) fn has_sync_points(&self) -> bool {
-        self.points_db().0.has("trace_sync_points", "id")
-    }
-
-    /// Uses the sync points of another file.
-    pub(super) fn use_sync_points(&self, db: ReportDatabase, disposable: Option<PathBuf>) {
-        // If another thread was first, it has the same points.
-        let _ = self.points_beside.set((db, disposable));
-    }
-
-    fn points_db(&self) -> (&ReportDatabase, &Option<PathBuf>) {
-        let beside = self.points_beside.get();
-        beside.map_or((&self.db, &self.disposable), |(db, disposable)| (db, disposable))
-    }
-
-    /// The critical path; `None` if there are no sync points or no lanes.
-    pub(super) fn path_index(&self) -> Result<Option<Arc<PathIndex>>, ReportError> {
-        if !self.has_sync_points() || self.lanes.is_empty() {
-            return Ok(None);
-        }
-        // Held during the computation, so that other callers do not repeat it.
-        let mut path = lock(&self.path);
-        if path.is_none() {
-            *path = Some(Arc::new(self.read_path_index()?));
-        }
-        Ok(path.clone())
-    }
-
-    fn read_path_index(&self) -> Result<PathIndex, ReportError> {
-        let (db, disposable) = self.points_db();
-        let stored = self.stored_path_index(db).inspect_err(|_| discard(disposable))?;
-        stored.map_or_else(|| self.walk_points(|_| {}), Ok)
-    }
-
-    /// True if the critical path is available without a walk over all sync points, or that walk is
-    /// short.
-    pub(super) fn has_path_index(&self) -> Result<bool, ReportError> {
-        let is_known = lock(&self.path).is_some() || self.points_db().0.has_rows(PATH_INDEX);
-        Ok(is_known || self.sync_point_blocks()? < LONG_WALK)
-    }
-
-    /// Uses the index of the critical path from another file.
-    pub(super) fn use_path_index(&self, db: &ReportDatabase) -> Result<(), ReportError> {
-        if let Some(index) = self.stored_path_index(db)? {
-            *lock(&self.path) = Some(Arc::new(index));
-        }
-        Ok(())
-    }
-
-    /// The index of the critical path stored in a file; none in files of older versions and for
-    /// runs with one block of sync points.
-    pub(super) fn stored_path_index(
-        &self,
-        db: &ReportDatabase,
-    ) -> Result<Option<PathIndex>, ReportError> {
-        if !db.has_rows(PATH_INDEX) {
-            return Ok(None);
-        }
-        let mut reader = PathIndexReader::new(&self.lane_ranges());
-        for piece in 0..db.row_count(PATH_INDEX)?.unwrap_or(0) {
-            let key = i64::try_from(piece).unwrap_or(i64::MAX);
-            let raw = decoded(db, &PATH_PIECES, key, sync_points::unpack_path)?;
-            if reader.piece(&raw).is_none() {
-                return Err(db.damage(PATH_INDEX, &format!("piece {piece} is broken")));
-            }
-        }
-        let index = reader.finish(self.sync_point_blocks()?);
-        let index = index.ok_or_else(|| db.damage(PATH_INDEX, "pieces are missing"))?;
-        Ok(Some(index))
-    }
-
-    fn lane_ranges(&self) -> Vec<CycleRange> {
-        self.lanes.iter().map(|lane| lane.range).collect()
-    }
-
-    /// Finds the critical path with a walk over all sync points, which are passed to `visit`, the
-    /// last block first.
-    pub(super) fn walk_points(
-        &self,
-        mut visit: impl FnMut(&[SyncPoint]),
-    ) -> Result<PathIndex, ReportError> {
-        let ranges = self.lane_ranges();
-        let starts: Vec<Cycles> = ranges.iter().map(|range| range.start).collect();
-        let places = self.lane_places();
-        let mut builder = PathIndexBuilder::new(&ranges);
-        for block in (0..self.sync_point_blocks()?).rev() {
-            let points = self.sync_points(block)?;
-            visit(&points);
-            builder.block(&points, &places).map_err(|_| self.path_contradiction())?;
-        }
-        builder.finish(&starts).map_err(|_| self.path_contradiction())
-    }
-
-    /// A block of the critical path, with the slack of its steps.
-    pub(super) fn path_block(
-        &self,
-        path: &PathIndex,
-        block: usize,
-    ) -> Result<Arc<BlockDetails>, ReportError> {
-        let key = TraceCacheKey::PathBlock(block);
-        if let Some(CachedTracePiece::PathBlock(details)) = lock(&self.recent).get(key) {
-            return Ok(details);
-        }
-        let points = self.sync_points(block as u64)?;
-        let details = path.details(block, &points, &self.lane_places());
-        let details = Arc::new(details.map_err(|_| self.path_contradiction())?);
-        lock(&self.recent).put(key, CachedTracePiece::PathBlock(details.clone()), details.bytes());
-        Ok(details)
-    }
-
-    /// Sums by program over the critical path, from the cache or computed by `read`.
-    pub(super) fn path_programs(
-        &self,
-        read: impl FnOnce() -> Result<Vec<PathProgram>, ReportError>,
-    ) -> Result<Arc<Vec<PathProgram>>, ReportError> {
-        let mut programs = lock(&self.path_programs);
-        if programs.is_none() {
-            *programs = Some(Arc::new(read()?));
-        }
-        Ok(programs.clone().unwrap_or_default())
-    }
-
-    /// The sums stored in the file; none in files of older versions.
-    pub(super) fn stored_path_programs(&self) -> Result<Vec<PathProgram>, ReportError> {
-        PathProgram::read_all(self.points_db().0, &self.lanes, &self.lane_places())
-    }
-
-    /// Indices of lanes by lane number.
-    pub(super) fn lane_places(&self) -> LanePlaces {
-        (0..).zip(&self.lanes).map(|(place, lane)| (lane.number().number(), place)).collect()
-    }
-
-    /// Number of blocks of sync points.
-    pub(super) fn sync_point_blocks(&self) -> Result<u64, ReportError> {
-        Ok(self.points_db().0.row_count("trace_sync_points")?.unwrap_or(0))
-    }
-
-    /// The points of one block; not cached.
-    pub(super) fn sync_points(&self, block: u64) -> Result<Vec<SyncPoint>, ReportError> {
-        self.sync_point_block(block, sync_points::decode)
-    }
-
-    /// The same points, unpacked but not decoded.
-    pub(super) fn raw_sync_points(&self, block: u64) -> Result<Vec<u8>, ReportError> {
-        self.sync_point_block(block, sync_points::unpack)
-    }
-
-    fn sync_point_block<T>(
-        &self,
-        block: u64,
-        decode: fn(&[u8]) -> Option<T>,
-    ) -> Result<T, ReportError> {
-        let (db, disposable) = self.points_db();
-        let key = i64::try_from(block).unwrap_or(i64::MAX);
-        decoded(db, &SYNC_POINTS, key, decode).inspect_err(|_| discard(disposable))
-    }
-
-    /// The work beside compute tiles, by lane and program.
-    pub(super) fn beside_compute(&self) -> Result<Vec<BesideCompute>, ReportError> {
-        let columns = ["lane", "program", "type", "stream", "hidden_cycles"];
-        let rows = self.points_db().0.list(
-            SelectQuery::all("trace_beside", &columns).clauses("ORDER BY id"),
-            |cells| {
-                let kind = cells.named(2, |name| Some(ProgramKind::from_name(name)))?;
-                let class = StepClass::new(kind, cells.named(3, StreamEndpoint::from_name)?);
-                let hidden = cells.count(4, MAX_CYCLES);
-                let program = cells.small(1).map(ProgramId);
-                Some(BesideCompute { lane: cells.small(0)?, program, class, hidden })
-            },
-        )?;
-        Ok(rows.into_iter().flatten().collect())
-    }
-
-    /// The error for contradictory sync points.
-    pub(super) fn path_contradiction(&self) -> ReportError {
-        let (db, disposable) = self.points_db();
-        discard(disposable);
-        db.damage("trace_sync_points", "they contradict each other or the lanes")
-    }
-
     /// Number of pieces in a table of the index.
     pub(super) fn piece_count(&self, table: &'static str) -> Result<u64, ReportError> {
         Ok(self.db.row_count(table)?.unwrap_or(0))
@@ -658,8 +472,6 @@ static NODES: BlobColumn = BlobColumn::of_pieces("trace_nodes");
 static TOTALS: BlobColumn = BlobColumn::of_pieces("trace_totals");
 static LENGTHS: BlobColumn = BlobColumn::of_pieces("trace_lengths");
 static EXCHANGE_ORDER: BlobColumn = BlobColumn::of_pieces("trace_exchange_order");
-static SYNC_POINTS: BlobColumn = BlobColumn::of_pieces("trace_sync_points");
-static PATH_PIECES: BlobColumn = BlobColumn::of_pieces(PATH_INDEX);
 
 impl BlobColumn {
     const fn of_pieces(table: &'static str) -> Self {
