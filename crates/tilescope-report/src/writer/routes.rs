@@ -44,10 +44,9 @@ pub(super) fn write(
         {
             let place = patterns.place(&memory.bytes, check_bytes, describe)?;
             let base = place.base_tile.unwrap_or_default();
-            let receivers = match &memory.receivers {
-                Some(order) => Some(ring_column(order.ring, order.digits.iter().copied(), base)),
-                None => None,
-            };
+            let order = memory.receivers.as_ref();
+            let receivers =
+                order.map(|order| ring_column(order.ring, order.digits.iter().copied(), base));
             rows.insert(
                 "exchange_memory",
                 params![id as i64, place.base_tile, place.pattern, receivers],
