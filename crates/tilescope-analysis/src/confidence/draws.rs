@@ -6,7 +6,7 @@ use tilescope_report::{FactorBand, ProgramErrorBand, ProgramErrorSource};
 /// width.
 pub(super) const DRAWS: usize = 1000;
 /// Number of draws below a band, and also above it.
-pub(super) const OUTSIDE: usize = DRAWS / 20;
+const OUTSIDE: usize = DRAWS / 20;
 /// Standard deviations from the middle of a normal distribution to the ends of a band.
 pub(super) const BAND_DEVIATIONS: f64 = 1.6449;
 
@@ -55,7 +55,7 @@ pub(super) fn normal(source: u64, draw: u64) -> f64 {
 }
 
 /// A uniformly distributed number from 0 to 1, reproducible (splitmix64).
-pub(super) fn uniform(source: u64, index: u64) -> f64 {
+fn uniform(source: u64, index: u64) -> f64 {
     let mut z = source ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -108,17 +108,17 @@ impl<'a> ErrorSources<'a> {
 }
 
 /// Index of the band of programs without an operation, either those over links or all others.
-pub(super) fn band_without_kind(bands: &[ErrorBand], over_links: bool) -> Option<usize> {
+fn band_without_kind(bands: &[ErrorBand], over_links: bool) -> Option<usize> {
     bands
         .iter()
         .position(|band| band.kind.is_none() && (band.basis == CostBasis::Links) == over_links)
 }
 
 /// Number of halves in a vector.
-pub(super) const VECTOR_HALVES: u64 = 4;
+const VECTOR_HALVES: u64 = 4;
 
 /// True for operations on matrices of several heads whose rows end within a vector.
-pub(super) fn has_odd_rows(operation: &ModelOperation) -> bool {
+fn has_odd_rows(operation: &ModelOperation) -> bool {
     if !["softmax", "matmul"].iter().any(|kind| operation.kind.starts_with(kind)) {
         return false;
     }
