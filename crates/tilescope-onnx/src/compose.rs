@@ -7,6 +7,7 @@ mod bags;
 mod choice;
 mod fused;
 mod quantized;
+mod quantized_ops;
 mod sequence;
 mod signal;
 
@@ -14,12 +15,12 @@ use crate::attributes::{AttributeValue, Attributes};
 use crate::constant::ConstantData;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
-use crate::graph::{OnnxValue, ValueId, full_op};
+use crate::graph::{OnnxValue, ValueId, ValueSource, full_op};
 use crate::resolve::{NodeIdentity, NodeParts, Resolver};
 
 /// Values of the outputs of a composed node, including absent ones; `None` if the node is not one
 /// of the composed kind.
-type Composed = Result<Option<Vec<Option<ValueId>>>, OnnxError>;
+pub(crate) type Composed = Result<Option<Vec<Option<ValueId>>>, OnnxError>;
 
 /// Writes the parts of a node.
 pub(crate) type Compose = fn(&mut NodeComposition) -> Composed;
@@ -32,6 +33,7 @@ const FAMILIES: &[(&str, &[(&str, Compose)])] = &[
     (MICROSOFT, fused::OPS),
     (MICROSOFT, attention::OPS),
     (MICROSOFT, quantized::OPS),
+    (MICROSOFT, quantized_ops::OPS),
     ("org.pytorch.aten", bags::OPS),
     ("", quantized::OF_STANDARD),
     ("", sequence::OPS),
@@ -51,6 +53,19 @@ pub(crate) fn find(domain: &str, op: &str) -> Option<Compose> {
 /// Composes PyTorch's `EmbeddingBag` from its table, indices and first rows of bags.
 pub(crate) fn embedding_bag(of: &mut NodeComposition) -> Composed {
     bags::called(of)
+}
+
+/// Composes an `EmbeddingBag`, and a sequence of its bags, one row each.
+pub(crate) fn bags_in_sequence(of: &mut NodeComposition, bags: u64) -> Composed {
+    let Some(made) = bags::called(of)? else { return Ok(None) };
+    let Some(y) = made.first().copied().flatten() else { return Ok(None) };
+    sequence::of_slices(of, y, bags)
+}
+
+/// A known number of elements.
+pub(crate) fn count(of: &mut NodeComposition, count: u64) -> Result<ValueId, OnnxError> {
+    let count = ConstantData::Ints(signed(&[count]));
+    of.resolver.known(of.identity, ElementKind::Int64, Vec::new(), count)
 }
 
 /// Operators that may be decomposed into standard ones, with the prefix of their set.
@@ -106,6 +121,11 @@ impl<'r> NodeComposition<'r, '_> {
 
     fn element(&self, id: ValueId) -> ElementKind {
         self.value(id).element
+    }
+
+    /// An attribute that is a size; 0 if it is below zero.
+    fn size(&self, name: &str, default: i64) -> Result<u64, OnnxError> {
+        Ok(u64::try_from(self.int(name, default)?).unwrap_or(0))
     }
 
     fn int(&self, name: &str, default: i64) -> Result<i64, OnnxError> {
@@ -182,6 +202,18 @@ impl<'r> NodeComposition<'r, '_> {
             ConstantData::Ints(vec![value as i64])
         };
         self.resolver.known(self.identity, element, Vec::new(), data)
+    }
+
+    /// Adds a constant tensor whose values do not affect the work.
+    fn table(
+        &mut self,
+        part: &str,
+        element: ElementKind,
+        dims: Vec<u64>,
+    ) -> Result<ValueId, OnnxError> {
+        let name = format!("{}/{part}", self.identity.name);
+        let identity = self.identity;
+        self.resolver.value(&name, element, dims, ValueSource::Constant, || identity.place())
     }
 
     fn reshape(&mut self, part: &str, x: ValueId, dims: &[u64]) -> Result<ValueId, OnnxError> {

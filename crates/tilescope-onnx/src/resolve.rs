@@ -5,8 +5,10 @@
 
 mod attributes;
 mod bag_loops;
+mod bag_sequences;
 mod inline;
 mod loops;
+mod open_decisions;
 mod prune;
 mod repeats;
 mod scope;
@@ -23,8 +25,9 @@ use crate::fold;
 use crate::graph::{
     OnnxGraph, OnnxNode, OnnxRepeat, OnnxRepeatId, OnnxValue, ValueId, ValueSource, full_op,
 };
-use crate::proto::{FunctionProto, MAX_RANK, NodeProto, Properties, TensorProto};
-use crate::shape::{NodeView, TensorType};
+use crate::proto::{FunctionProto, GraphProto, MAX_RANK, NodeProto, Properties, TensorProto};
+use crate::shape::{self, NodeView, TensorType};
+use open_decisions::OpenDecisions;
 use scope::Scope;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -46,6 +49,10 @@ const MAX_FOLDED: u64 = 1 << 27;
 /// The maximum number of bytes of names and attributes, which nested functions could make long.
 const MAX_TEXT_BYTES: usize = 1 << 30;
 
+/// The operator set of onnxruntime whose data are in blocks of channels, which it writes only with
+/// all its optimisations.
+const CPU_LAYOUT: &str = "com.microsoft.nchwc";
+
 /// Domain, name and overload of a function.
 type FunctionKey<'f> = (&'f str, &'f str, &'f str);
 
@@ -56,6 +63,8 @@ pub(crate) struct Resolver<'f> {
     given: &'f DimValues,
     /// Decisions that nodes have used.
     asked: BTreeSet<String>,
+    /// Decisions that nodes need and the user has not made.
+    open: OpenDecisions,
     functions: HashMap<FunctionKey<'f>, &'f FunctionProto>,
     pub(crate) values: Vec<OnnxValue>,
     /// Elements of values that are sequences of tensors.
@@ -87,6 +96,7 @@ pub(crate) fn resolve(
         symbols,
         given,
         asked: BTreeSet::new(),
+        open: OpenDecisions::default(),
         functions,
         values: Vec::new(),
         sequences: HashMap::new(),
@@ -101,27 +111,11 @@ pub(crate) fn resolve(
         inlined: 0,
         rejected: 0,
     };
-    let mut scope = Scope::of_model(&file.model.opset_imports, graph);
-    let inputs = resolver.inputs(file, given.first, &mut scope)?;
-    resolver.initializers(&graph.initializers, &mut scope)?;
-    for at in &file.order {
-        resolver.node(&graph.nodes[*at], &mut scope)?;
+    let resolved = resolver.graph(file, graph, given);
+    if let Some(error) = std::mem::take(&mut resolver.open).into_error() {
+        return Err(error);
     }
-    let find_output = |info: &crate::proto::ValueInfoProto| {
-        scope.find(&info.name).ok_or_else(|| OnnxError::Graph {
-            place: format!("output {:?}", info.name),
-            problem: "no node computes it".to_owned(),
-        })
-    };
-    let outputs: Vec<ValueId> = graph.outputs.iter().map(find_output).collect::<Result<_, _>>()?;
-    if let Some(id) = outputs.iter().find(|id| resolver.sequences.contains_key(id)) {
-        return Err(OnnxError::Graph {
-            place: format!("output {:?}", resolver.values[id.index()].name),
-            problem: "it is a sequence of tensors: export the model with a tensor instead"
-                .to_owned(),
-        });
-    }
-    resolver.check_given()?;
+    let (inputs, outputs) = resolved?;
     let graph = prune::used(OnnxGraph {
         opset: file.opset,
         values: resolver.values,
@@ -173,6 +167,38 @@ fn is_constant(value: &OnnxValue) -> bool {
 }
 
 impl<'f> Resolver<'f> {
+    /// Adds all nodes. Returns inputs and outputs.
+    fn graph(
+        &mut self,
+        file: &'f OnnxFile,
+        graph: &'f GraphProto,
+        given: &DimValues,
+    ) -> Result<(Vec<ValueId>, Vec<ValueId>), OnnxError> {
+        let mut scope = Scope::of_model(&file.model.opset_imports, graph);
+        let inputs = self.inputs(file, given.first, &mut scope)?;
+        self.initializers(&graph.initializers, &mut scope)?;
+        for at in &file.order {
+            self.node(&graph.nodes[*at], &mut scope)?;
+        }
+        let find_output = |info: &crate::proto::ValueInfoProto| {
+            scope.find(&info.name).ok_or_else(|| OnnxError::Graph {
+                place: format!("output {:?}", info.name),
+                problem: "no node computes it".to_owned(),
+            })
+        };
+        let outputs: Vec<ValueId> =
+            graph.outputs.iter().map(find_output).collect::<Result<_, _>>()?;
+        if let Some(id) = outputs.iter().find(|id| self.sequences.contains_key(id)) {
+            return Err(OnnxError::Graph {
+                place: format!("output {:?}", self.values[id.index()].name),
+                problem: "it is a sequence of tensors: export the model with a tensor instead"
+                    .to_owned(),
+            });
+        }
+        self.check_given()?;
+        Ok((inputs, outputs))
+    }
+
     /// Values of the graph's inputs, without initialisers.
     fn inputs(
         &mut self,
@@ -266,6 +292,12 @@ impl<'f> Resolver<'f> {
         if let Some(function) = self.functions.get(&(domain, &*node.op, &*node.overload)).copied() {
             return self.call(function, node, &identity, &inputs, scope);
         }
+        if domain == CPU_LAYOUT {
+            return Err(identity.error(
+                "its data are in a layout for CPUs: save the model with \
+                 graph_optimization_level = ORT_ENABLE_EXTENDED or lower",
+            ));
+        }
         match (domain, &*node.op) {
             ("", "If") => return self.branch(node, &identity, &inputs, scope),
             ("", "Loop") => return self.counted_loop(node, &identity, &inputs, scope),
@@ -316,14 +348,27 @@ impl<'f> Resolver<'f> {
             outputs: names.collect(),
             source: None,
         };
-        let outputs =
-            self.add(draft, inputs, &|at| scope.written_type(&node.outputs[at], symbols))?;
+        let added = self.add(draft, inputs, &|at| scope.written_type(&node.outputs[at], symbols));
+        let outputs = match added {
+            // The number of results depends on data: continue with a guess, which composes the node.
+            Err(error) if self.needs_max_results(domain, node) => {
+                self.open.add(shape::MOST_KEY, || error);
+                self.open.max_results = Some(1);
+                return self.node(node, scope);
+            }
+            outputs => outputs?,
+        };
         for (name, id) in node.outputs.iter().zip(outputs) {
             if let Some(id) = id {
                 scope.define(Arc::clone(name), id);
             }
         }
         Ok(())
+    }
+
+    /// True for a node whose number of results depends on data, until the user gives it.
+    fn needs_max_results(&self, domain: &str, node: &NodeProto) -> bool {
+        domain.is_empty() && shape::counts_results(&node.op) && self.max_results().is_none()
     }
 
     /// Counts bytes of names and attributes that will be kept.

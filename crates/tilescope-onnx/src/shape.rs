@@ -23,7 +23,7 @@ use crate::element::ElementKind;
 use crate::error::OnnxError;
 use crate::graph::{OnnxValue, ValueSource};
 
-pub(crate) use gather::counts_results;
+pub(crate) use gather::{MOST_KEY, counts_results};
 pub(crate) use generator::shape_bounds;
 pub(crate) use matmul::{AttentionDims, EinsumLabels};
 pub(crate) use movement::{pad_amounts, transpose_order};

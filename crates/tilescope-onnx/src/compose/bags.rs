@@ -17,6 +17,17 @@ enum BagMode {
     Max,
 }
 
+/// Rows that are reduced by bags.
+struct Bags {
+    offsets: ValueId,
+    /// The first row of each bag.
+    starts: ValueId,
+    /// Number of bags and of rows.
+    counts: [u64; 2],
+}
+
+/// Attributes are those of ATen, and `looked_up` if the first operand is the rows of the indices
+/// instead of the table.
 pub(super) fn called(of: &mut NodeComposition) -> Composed {
     if of.attributes.text("operator")? != Some("embedding_bag") {
         return Ok(None);
@@ -28,13 +39,16 @@ pub(super) fn called(of: &mut NodeComposition) -> Composed {
         other => return Err(of.error(format!("mode {other} is unknown"))),
     };
     let table = of.input(0)?;
-    let indices = of.input(1)?;
     let offsets = of.input(2)?;
-    let count: u64 = of.dims(indices).iter().product();
-    let ([_, width], [starts]) = (&of.dims(table)[..], &of.dims(offsets)[..]) else {
+    let ([length, _], [starts]) = (&of.dims(table)[..], &of.dims(offsets)[..]) else {
         return Err(of.error("its table is not a matrix, or its offsets are not a list"));
     };
-    let width = *width;
+    let is_looked_up = of.int("looked_up", 0)? != 0;
+    let count = match of.optional(1) {
+        Some(indices) => of.dims(indices).iter().product(),
+        None if is_looked_up => *length,
+        None => return Err(of.error("it has no indices")),
+    };
     let mut bags = *starts;
     if of.int("include_last_offset", 0)? != 0 {
         bags = bags.saturating_sub(1);
@@ -42,29 +56,98 @@ pub(super) fn called(of: &mut NodeComposition) -> Composed {
     if count == 0 || bags == 0 {
         return Ok(None);
     }
-    let flat = of.reshape("indices", indices, &[count])?;
-    let rows = of.node("rows", "Gather", &[table, flat], &[])?;
+    let flat = match of.optional(1) {
+        Some(indices) => Some(of.reshape("indices", indices, &[count])?),
+        None => None,
+    };
+    let mut rows = table;
+    if let Some(flat) = flat.filter(|_| !is_looked_up) {
+        rows = of.node("rows", "Gather", &[table, flat], &[])?;
+    }
     let starts = of.slice("starts", offsets, 0, [0, bags])?;
-    let y = match (even_length(of, offsets, [bags, count]), mode) {
+    let bags = Bags { offsets, starts, counts: [bags, count] };
+    let padding = of.int("padding_idx", -1)?;
+    let y = match flat.filter(|_| padding >= 0) {
+        Some(flat) => {
+            #[expect(clippy::cast_precision_loss, reason = "no table has 2^53 rows")]
+            let index = of.number(of.element(flat), padding as f64)?;
+            let left_out = of.node("padding", "Equal", &[flat, index], &[])?;
+            without_padding(of, rows, left_out, mode, &bags)?
+        }
+        None => reduced_bags(of, rows, mode, &bags)?,
+    };
+    let mut made = vec![None; of.outputs];
+    if let Some(first) = made.first_mut() {
+        *first = Some(y);
+    }
+    Ok(Some(made))
+}
+
+/// Bags without the rows of the padding index: they add nothing to sums, and are not counted.
+fn without_padding(
+    of: &mut NodeComposition,
+    rows: ValueId,
+    left_out: ValueId,
+    mode: BagMode,
+    bags: &Bags,
+) -> Result<ValueId, OnnxError> {
+    let [_, count] = bags.counts;
+    let element = of.element(rows);
+    let left_out = of.reshape("padding/rows", left_out, &[count, 1])?;
+    if mode == BagMode::Max {
+        let least = of.number(element, LEAST)?;
+        let rows = of.node("rows/used", "Where", &[left_out, least, rows], &[])?;
+        return reduced_bags(of, rows, mode, bags);
+    }
+    let used = of.node("used", "Not", &[left_out], &[])?;
+    let used = of.cast("used/values", used, element)?;
+    let rows = of.node("rows/used", "Mul", &[rows, used], &[])?;
+    if mode == BagMode::Sum {
+        return reduced_bags(of, rows, mode, bags);
+    }
+    // One more column counts the rows.
+    let width = of.dims(rows).last().copied().unwrap_or(1);
+    let rows = of.concat("rows/counted", &[rows, used], 1)?;
+    let sums = reduced_bags(of, rows, BagMode::Sum, bags)?;
+    let parts = of.split("sums/parts", sums, 1, &[width, 1])?;
+    let one = of.number(element, 1.0)?;
+    let lengths = of.node("lengths/least", "Max", &[parts[1], one], &[])?;
+    of.node("mean", "Div", &[parts[0], lengths], &[])
+}
+
+/// A number below those of a table; the smallest float16.
+const LEAST: f64 = -65504.0;
+
+/// One row for each bag.
+fn reduced_bags(
+    of: &mut NodeComposition,
+    rows: ValueId,
+    mode: BagMode,
+    bags: &Bags,
+) -> Result<ValueId, OnnxError> {
+    let starts = bags.starts;
+    let [number, count] = bags.counts;
+    let width = of.dims(rows).last().copied().unwrap_or(1);
+    match (even_length(of, bags.offsets, bags.counts), mode) {
         (Some(length), _) => {
-            let groups = of.reshape("bags", rows, &[bags, length, width])?;
+            let groups = of.reshape("bags", rows, &[number, length, width])?;
             let op = match mode {
                 BagMode::Sum => "ReduceSum",
                 BagMode::Mean => "ReduceMean",
                 BagMode::Max => "ReduceMax",
             };
-            reduced(of, "reduced", op, groups, 1)?
+            reduced(of, "reduced", op, groups, 1)
         }
         (None, BagMode::Max) => {
-            let held = members(of, starts, [bags, count])?;
+            let held = members(of, starts, bags.counts)?;
             let held = of.unsqueeze("members/rows", held, &[2])?;
             let rows = of.unsqueeze("rows/bags", rows, &[0])?;
-            let least = of.number(of.element(rows), -65504.0)?;
+            let least = of.number(of.element(rows), LEAST)?;
             let groups = of.node("bags", "Where", &[held, rows, least], &[])?;
-            reduced(of, "reduced", "ReduceMax", groups, 1)?
+            reduced(of, "reduced", "ReduceMax", groups, 1)
         }
         (None, BagMode::Sum | BagMode::Mean) => {
-            let begun = begun(of, starts, [bags, count])?;
+            let begun = begun(of, starts, bags.counts)?;
             let begun = of.cast("begun/values", begun, ElementKind::Float32)?;
             let numbers = reduced(of, "numbers", "ReduceSum", begun, 0)?;
             let one = of.number(ElementKind::Float32, 1.0)?;
@@ -72,17 +155,12 @@ pub(super) fn called(of: &mut NodeComposition) -> Composed {
             let numbers = of.cast("numbers/type", numbers, ElementKind::Int64)?;
             let numbers = of.reshape("numbers/rows", numbers, &[count, 1])?;
             let zero = of.number(of.element(rows), 0.0)?;
-            let empty = of.expand("empty", zero, &[bags, width])?;
+            let empty = of.expand("empty", zero, &[number, width])?;
             let add = [("reduction", AttributeValue::Text("add".to_owned()))];
             let sums = of.node("sums", "ScatterND", &[empty, numbers, rows], &add)?;
-            if mode == BagMode::Mean { divided(of, sums, starts, [bags, count])? } else { sums }
+            if mode == BagMode::Mean { divided(of, sums, starts, bags.counts) } else { Ok(sums) }
         }
-    };
-    let mut made = vec![None; of.outputs];
-    if let Some(first) = made.first_mut() {
-        *first = Some(y);
     }
-    Ok(Some(made))
 }
 
 /// The length of all bags, if the offsets are known and all have the same, as for a matrix of

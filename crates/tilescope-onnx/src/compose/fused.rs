@@ -11,6 +11,8 @@ pub(super) const OPS: &[(&str, Compose)] = &[
     ("BiasGelu", |of| gelu(of, "none")),
     ("FastGelu", |of| gelu(of, "tanh")),
     ("QuickGelu", swish),
+    ("FusedConv", |of| activated(of, "Conv")),
+    ("FusedGemm", |of| activated(of, "Gemm")),
     ("FusedMatMul", fused_matmul),
     ("SkipLayerNormalization", |of| skip_norm(of, "LayerNormalization", [3, 4])),
     ("SkipSimplifiedLayerNormalization", |of| skip_norm(of, "RMSNormalization", [9, 3])),
@@ -62,6 +64,38 @@ fn gated(of: &mut NodeComposition, x: ValueId, alpha: f64) -> Result<ValueId, On
     }
     let gate = of.node("gate", "Sigmoid", &[gate], &[])?;
     of.node("swish", "Mul", &[x, gate], &[])
+}
+
+/// A product with an optional bias, a sum with a fourth operand, and an activation.
+fn activated(of: &mut NodeComposition, op: &str) -> Composed {
+    let inputs: Vec<Option<ValueId>> = of.inputs.iter().take(3).copied().collect();
+    let mut attributes = of.own_attributes();
+    attributes.retain(|(name, _)| !name.starts_with("activation"));
+    let made = of.nodes("product", op, &inputs, &attributes, 1)?;
+    let y = made.first().copied().ok_or_else(|| of.error("it has no result"))?;
+    let added = of.optional(3);
+    let y = of.plus("sum", y, added)?;
+    let kind = of.attributes.text("activation")?.unwrap_or_default().to_owned();
+    if kind.is_empty() {
+        return only(y);
+    }
+    let numbers = match of.attributes.floats("activation_params")? {
+        Some(numbers) => numbers.to_vec(),
+        None => Vec::new(),
+    };
+    if kind == "Clip" {
+        let mut operands = vec![y];
+        for number in numbers {
+            operands.push(of.number(of.element(y), number)?);
+        }
+        let y = of.node("activation", "Clip", &operands, &[])?;
+        return only(y);
+    }
+    let names = ["alpha", "beta"].into_iter().zip(numbers);
+    let own: Vec<(&str, AttributeValue)> =
+        names.map(|(name, number)| (name, AttributeValue::Float(number))).collect();
+    let y = of.node("activation", &kind, &[y], &own)?;
+    only(y)
 }
 
 /// A matrix product whose operands may have their last two axes swapped, times a constant.

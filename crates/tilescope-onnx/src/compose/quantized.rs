@@ -172,7 +172,7 @@ fn dequantize_blocks(of: &mut NodeComposition) -> Composed {
 
 /// The axis of the blocks of a node and their length; `None` without blocks.
 fn blocks_of(of: &mut NodeComposition) -> Result<Option<(usize, u64)>, OnnxError> {
-    let block = u64::try_from(of.int("block_size", 0)?).unwrap_or(0);
+    let block = of.size("block_size", 0)?;
     if block == 0 {
         return Ok(None);
     }

@@ -59,6 +59,16 @@ fn sequence(of: &mut NodeComposition, elements: Vec<ValueId>) -> Composed {
     only(id)
 }
 
+/// A sequence of the slices of the first axis.
+pub(super) fn of_slices(of: &mut NodeComposition, x: ValueId, count: u64) -> Composed {
+    let lengths = vec![1; usize::try_from(count).unwrap_or(usize::MAX).min(MOST_PARTS + 1)];
+    if lengths.len() > MOST_PARTS {
+        return Err(of.error(format!("it has more than {MOST_PARTS} results")));
+    }
+    let parts = of.split("parts", x, 0, &lengths)?;
+    sequence(of, parts)
+}
+
 /// The tensors of the first operand.
 fn elements(of: &NodeComposition) -> Result<Vec<ValueId>, OnnxError> {
     let sequence = of.input(0)?;
@@ -131,10 +141,30 @@ fn join(of: &mut NodeComposition) -> Composed {
         let y = of.resolver.stacked((of.identity, of.parts), &parts, axis)?;
         return only(y);
     }
+    if let Some(whole) = split_from(of, &parts, axis)? {
+        return only(whole);
+    }
     let y = match parts[..] {
         [only] => only,
         [] => return Err(of.error("it has no tensors to concatenate")),
         _ => of.node("join", "Concat", &parts, &[("axis", AttributeValue::Int(axis))])?,
     };
     only(y)
+}
+
+/// The tensor that was split along an axis into all of these parts, in this order.
+fn split_from(
+    of: &NodeComposition,
+    parts: &[ValueId],
+    axis: i64,
+) -> Result<Option<ValueId>, OnnxError> {
+    let Some(first) = parts.first() else { return Ok(None) };
+    let Some(node) = of.resolver.maker(*first).filter(|node| node.op == "Split") else {
+        return Ok(None);
+    };
+    let Some(whole) = node.inputs.first().copied().flatten() else { return Ok(None) };
+    let rank = of.dims(whole).len();
+    let own = of.axis(node.attributes.int("axis")?.unwrap_or(0), rank)?;
+    let is_whole = node.outputs.iter().flatten().eq(parts) && own == of.axis(axis, rank)?;
+    Ok(is_whole.then_some(whole))
 }

@@ -4,24 +4,24 @@ use super::{Compose, Composed, NodeComposition, only, signed};
 use crate::attributes::AttributeValue;
 use crate::element::ElementKind;
 use crate::error::OnnxError;
-use crate::graph::{ValueId, ValueSource};
+use crate::graph::ValueId;
 
-pub(super) const OPS: &[(&str, Compose)] =
-    &[("DFT", dft), ("STFT", stft), ("GridSample", grid_sample)];
+pub(super) const OPS: &[(&str, Compose)] = &[
+    ("AffineGrid", affine_grid),
+    ("DFT", dft),
+    ("GridSample", grid_sample),
+    ("RoiAlign", roi_align),
+    ("STFT", stft),
+];
 
-/// Tables of cosines and sines, or sines with the other sign. Their values do not affect the work.
+/// Tables of cosines and sines, or sines with the other sign.
 fn tables(
     of: &mut NodeComposition,
     element: ElementKind,
     [length, bins]: [u64; 2],
 ) -> Result<[ValueId; 2], OnnxError> {
-    let mut add_table = |part: &str| {
-        let name = format!("{}/{part}", of.identity.name);
-        let source = ValueSource::Constant;
-        let identity = of.identity;
-        of.resolver.value(&name, element, vec![length, bins], source, || identity.place())
-    };
-    Ok([add_table("cosines")?, add_table("sines")?])
+    let dims = vec![length, bins];
+    Ok([of.table("cosines", element, dims.clone())?, of.table("sines", element, dims)?])
 }
 
 /// Real and imaginary part of the transform of the last axis, along a new axis each.
@@ -171,15 +171,13 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
     }
     let corners: &[[f64; 2]] = match mode.as_str() {
         "nearest" => &[[0.0, 0.0]],
-        _ => &[[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]],
+        _ => &LINEAR,
     };
     let batch = *batch;
     let count = rows * columns;
     let element = of.element(x);
-    let turned = of.transpose("image", x, &[0, 2, 3, 1])?;
-    let table = of.reshape("image/rows", turned, &[batch * height * width, *channels])?;
-    let mut whole = Vec::new();
-    let mut share = Vec::new();
+    let table = image_rows(of, x)?;
+    let mut axes = Vec::new();
     let sides = of.split("grid", grid, 3, &[1, 1])?;
     for (part, side, size) in [("x", sides[0], *width), ("y", sides[1], *height)] {
         #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 rows")]
@@ -188,26 +186,67 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
         let side = of.reshape(&format!("{part}/flat"), side, &[batch, count])?;
         let shifted = of.node(&format!("{part}/shift"), "Add", &[side, one], &[])?;
         let place = of.node(&format!("{part}/place"), "Mul", &[shifted, half], &[])?;
-        let floor = of.node(&format!("{part}/floor"), "Floor", &[place], &[])?;
-        share.push(of.node(&format!("{part}/share"), "Sub", &[place, floor], &[])?);
-        whole.push((floor, size));
+        axes.push(ImageAxis::of(of, part, place, size)?);
     }
     let samples: Vec<u64> = (0..batch).map(|at| at * height * width).collect();
     let samples = of.ints(signed(&samples))?;
     let samples = of.cast("samples/type", samples, ElementKind::Int32)?;
     let samples = of.reshape("samples", samples, &[batch, 1])?;
+    let [x_axis, y_axis] = &axes[..] else { return Ok(None) };
+    let sum = corner_sum(of, table, [x_axis, y_axis], samples, corners)?;
+    let image = of.reshape("field", sum, &[batch, *rows, *columns, *channels])?;
+    let y = of.transpose("back", image, &[0, 3, 1, 2])?;
+    only(y)
+}
+
+/// The pixels of images, one row for each.
+fn image_rows(of: &mut NodeComposition, x: ValueId) -> Result<ValueId, OnnxError> {
+    let dims = of.dims(x);
+    let turned = of.transpose("image", x, &[0, 2, 3, 1])?;
+    of.reshape("image/rows", turned, &[dims[0] * dims[2] * dims[3], dims[1]])
+}
+
+/// Places along an axis of an image: the element before each, and the share of the next one.
+struct ImageAxis {
+    floor: ValueId,
+    share: ValueId,
+    size: u64,
+}
+
+impl ImageAxis {
+    fn of(
+        of: &mut NodeComposition,
+        part: &str,
+        place: ValueId,
+        size: u64,
+    ) -> Result<Self, OnnxError> {
+        let floor = of.node(&format!("{part}/floor"), "Floor", &[place], &[])?;
+        let share = of.node(&format!("{part}/share"), "Sub", &[place, floor], &[])?;
+        Ok(Self { floor, share, size })
+    }
+}
+
+/// The sum of the pixels at some corners around each place, with their weights. `samples` is the
+/// first row of the image of each place.
+fn corner_sum(
+    of: &mut NodeComposition,
+    table: ValueId,
+    axes: [&ImageAxis; 2],
+    samples: ValueId,
+    corners: &[[f64; 2]],
+) -> Result<ValueId, OnnxError> {
+    let element = of.element(table);
     let mut sum: Option<ValueId> = None;
     for (at, corner) in corners.iter().enumerate() {
         let mut places = Vec::new();
         let mut weight: Option<ValueId> = None;
-        for (axis, (part, offset)) in ["x", "y"].into_iter().zip(corner).enumerate() {
+        for ((part, offset), axis) in ["x", "y"].into_iter().zip(corner).zip(axes) {
             let part = format!("corner/{at}/{part}");
-            let (floor, size) = whole[axis];
             let offset_value = of.number(element, *offset)?;
-            let place = of.node(&part, "Add", &[floor, offset_value], &[])?;
+            let place = of.node(&part, "Add", &[axis.floor, offset_value], &[])?;
             let low = of.number(element, 0.0)?;
             #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 rows")]
-            let high = of.number(element, size.saturating_sub(1) as f64)?;
+            let high = of.number(element, axis.size.saturating_sub(1) as f64)?;
             let place = of.node(&format!("{part}/edge"), "Clip", &[place, low, high], &[])?;
             places.push(of.cast(&format!("{part}/index"), place, ElementKind::Int32)?);
             if corners.len() == 1 {
@@ -215,9 +254,9 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
             }
             let own = if *offset == 0.0 {
                 let one = of.number(element, 1.0)?;
-                of.node(&format!("{part}/rest"), "Sub", &[one, share[axis]], &[])?
+                of.node(&format!("{part}/rest"), "Sub", &[one, axis.share], &[])?
             } else {
-                share[axis]
+                axis.share
             };
             weight = Some(match weight {
                 Some(weight) => of.node(&format!("{part}/weight"), "Mul", &[weight, own], &[])?,
@@ -226,13 +265,13 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
         }
         let part = format!("corner/{at}");
         #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 columns")]
-        let line = of.number(ElementKind::Int32, *width as f64)?;
+        let line = of.number(ElementKind::Int32, axes[0].size as f64)?;
         let index = of.node(&format!("{part}/line"), "Mul", &[places[1], line], &[])?;
         let index = of.node(&format!("{part}/place"), "Add", &[index, places[0]], &[])?;
         let index = of.node(&format!("{part}/sample"), "Add", &[index, samples], &[])?;
         let mut rows = of.node(&format!("{part}/rows"), "Gather", &[table, index], &[])?;
         if let Some(weight) = weight {
-            let weight = of.unsqueeze(&format!("{part}/column"), weight, &[2])?;
+            let weight = of.unsqueeze(&format!("{part}/column"), weight, &[-1])?;
             rows = of.node(&format!("{part}/weighed"), "Mul", &[rows, weight], &[])?;
         }
         sum = Some(match sum {
@@ -240,8 +279,87 @@ fn grid_sample(of: &mut NodeComposition) -> Composed {
             None => rows,
         });
     }
-    let Some(sum) = sum else { return Ok(None) };
-    let image = of.reshape("field", sum, &[batch, *rows, *columns, *channels])?;
-    let y = of.transpose("back", image, &[0, 3, 1, 2])?;
+    sum.ok_or_else(|| of.error("it has no points"))
+}
+
+/// The corners of linear interpolation.
+const LINEAR: [[f64; 2]; 4] = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]];
+
+/// The number of points along each side of a bin if the file leaves it to the size of the region,
+/// as torchvision's detectors set it.
+const POINTS_OF_BIN: u64 = 2;
+
+/// Means of points in the bins of regions, each between four pixels.
+fn roi_align(of: &mut NodeComposition) -> Composed {
+    let [x, regions, images] = [of.input(0)?, of.input(1)?, of.input(2)?];
+    let (dims, rows) = (of.dims(x), of.dims(regions));
+    let ([_, channels, height, width], [count, 4]) = (&dims[..], &rows[..]) else {
+        return Err(of.error(format!("regions {rows:?} of {dims:?} are not modelled")));
+    };
+    let count = *count;
+    if count == 0 {
+        return Ok(None);
+    }
+    let element = of.element(x);
+    let bins = [of.size("output_width", 1)?, of.size("output_height", 1)?];
+    let points = match of.size("sampling_ratio", 0)? {
+        0 => POINTS_OF_BIN,
+        points => points,
+    };
+    let scale = of.float("spatial_scale", 1.0)?;
+    let scale = of.number(of.element(regions), scale)?;
+    let scaled = of.node("regions", "Mul", &[regions, scale], &[])?;
+    let scaled = of.cast("regions/type", scaled, element)?;
+    let sides = of.split("sides", scaled, 1, &[1; 4])?;
+    let table = image_rows(of, x)?;
+    let mut axes = Vec::new();
+    for (at, (part, size)) in [("x", *width), ("y", *height)].into_iter().enumerate() {
+        let [from, to] = [sides[at], sides[at + 2]];
+        let length = of.node(&format!("{part}/length"), "Sub", &[to, from], &[])?;
+        let fractions =
+            of.table(&format!("{part}/fractions"), element, vec![1, bins[at] * points])?;
+        let inside = of.node(&format!("{part}/inside"), "Mul", &[length, fractions], &[])?;
+        let place = of.node(&format!("{part}/place"), "Add", &[inside, from], &[])?;
+        let low = of.number(element, 0.0)?;
+        #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 rows")]
+        let high = of.number(element, size.saturating_sub(1) as f64)?;
+        let place = of.node(&format!("{part}/edge"), "Clip", &[place, low, high], &[])?;
+        let mut shape = vec![count, 1, 1];
+        shape[2 - at] = bins[at] * points;
+        let place = of.reshape(&format!("{part}/axis"), place, &shape)?;
+        axes.push(ImageAxis::of(of, part, place, size)?);
+    }
+    let [x_axis, y_axis] = &axes[..] else { return Ok(None) };
+    #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 pixels")]
+    let pixels = of.number(ElementKind::Int32, (height * width) as f64)?;
+    let images = of.cast("images/type", images, ElementKind::Int32)?;
+    let samples = of.node("samples", "Mul", &[images, pixels], &[])?;
+    let samples = of.reshape("samples/axis", samples, &[count, 1, 1])?;
+    let sum = corner_sum(of, table, [x_axis, y_axis], samples, &LINEAR)?;
+    let parts = [count, bins[1], points, bins[0], points, *channels];
+    let apart = of.reshape("bins", sum, &parts)?;
+    let op = if of.attributes.text("mode")? == Some("max") { "ReduceMax" } else { "ReduceMean" };
+    let inner = of.ints(vec![2, 4])?;
+    let reduced =
+        of.node("reduced", op, &[apart, inner], &[("keepdims", AttributeValue::Int(0))])?;
+    let y = of.transpose("back", reduced, &[0, 3, 1, 2])?;
+    only(y)
+}
+
+/// Points of a grid, as products of their coordinates with a matrix of each sample.
+fn affine_grid(of: &mut NodeComposition) -> Composed {
+    let x = of.input(0)?;
+    let size = of.input(1)?;
+    let sizes = of.known_ints(size).ok_or_else(|| of.error("its size is not constant"))?;
+    let sizes: Option<Vec<u64>> = sizes.into_iter().map(|size| u64::try_from(size).ok()).collect();
+    let (Some([batch, _, fields @ ..]), [_, axes, columns]) = (sizes.as_deref(), &of.dims(x)[..])
+    else {
+        return Err(of.error("its size does not fit its matrices"));
+    };
+    let points = of.table("points", of.element(x), vec![fields.iter().product(), *columns])?;
+    let turned = of.transpose("matrices", x, &[0, 2, 1])?;
+    let made = of.node("product", "MatMul", &[points, turned], &[])?;
+    let shape = [&[*batch], fields, &[*axes]].concat();
+    let y = of.reshape("grid", made, &shape)?;
     only(y)
 }

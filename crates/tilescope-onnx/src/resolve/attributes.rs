@@ -17,6 +17,8 @@ const MAX_ATTRIBUTES: usize = 1000;
 #[derive(Clone)]
 pub(crate) struct NodeIdentity {
     pub name: String,
+    /// Its name in the user's decisions, which is the same in all iterations of a loop.
+    pub decision: String,
     op: String,
     /// Modules that it belongs to.
     pub scope: Option<Vec<String>>,
@@ -27,18 +29,21 @@ impl NodeIdentity {
     pub(super) fn new(node: &NodeProto, scope: &Scope, number: usize) -> Self {
         let output = node.outputs.iter().find(|output| !output.is_empty());
         let own = if node.name.is_empty() { output } else { Some(&node.name) };
-        let name = match own {
-            Some(name) => scope.value_name(name),
-            None => scope.value_name(&format!("{}_{number}", node.op)),
+        let own = match own {
+            Some(name) => name.to_string(),
+            None => format!("{}_{number}", node.op),
         };
+        let name = scope.value_name(&own);
+        let decision = scope.decision_name(&own);
         let modules = module_path(node).or_else(|| scope.modules());
-        Self { name, op: node.op.to_string(), scope: modules }
+        Self { name, decision, op: node.op.to_string(), scope: modules }
     }
 
     /// The identity of a part of it that becomes a node.
     pub(crate) fn part(&self, part: &str, op: &str) -> Self {
         let name = format!("{}/{part}", self.name);
-        Self { name, op: op.to_owned(), scope: self.scope.clone() }
+        let decision = self.decision.clone();
+        Self { name, decision, op: op.to_owned(), scope: self.scope.clone() }
     }
 
     /// Size of its names in bytes.

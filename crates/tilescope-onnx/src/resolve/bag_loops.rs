@@ -6,13 +6,20 @@ use super::loops::COMPOSED_OPSET;
 use super::scope::Scope;
 use super::{NodeIdentity, NodeParts, Resolver};
 use crate::attributes::{Attribute, AttributeValue, Attributes};
-use crate::compose::{self, NodeComposition};
+use crate::compose::{self, Composed, NodeComposition};
 use crate::error::OnnxError;
 use crate::graph::ValueId;
 use crate::proto::{AttributeValueProto, GraphProto, NodeProto};
 
 /// Operators that change neither the values nor the order of the elements of a number or a list.
 const PASSED: [&str; 5] = ["Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
+
+/// The name of `EmbeddingBag` in calls of ATen.
+pub(super) const BAG_CALL: &str = "embedding_bag";
+
+pub(super) fn set_attribute(name: &str, value: AttributeValue) -> Attribute {
+    Attribute { name: name.to_owned(), value }
+}
 
 /// The operands of a loop over bags.
 struct BagLoop {
@@ -33,31 +40,41 @@ impl<'f> Resolver<'f> {
         trips: u64,
         scope: &Scope<'f, '_>,
     ) -> Result<Option<Vec<Option<ValueId>>>, OnnxError> {
-        let (identity, parts) = of;
         let Some(found) = BagLoop::of(body, scope) else { return Ok(None) };
         let dims = |id: ValueId| &self.values[id.index()].dims;
         let &[starts] = &dims(found.starts)[..] else { return Ok(None) };
         if dims(found.table).len() != 2 || !(trips..=trips.saturating_add(1)).contains(&starts) {
             return Ok(None);
         }
-        let set = |name: &str, value| Attribute { name: name.to_owned(), value };
-        let attributes = vec![
-            set("operator", AttributeValue::Text("embedding_bag".to_owned())),
-            set("mode", AttributeValue::Int(found.mode)),
-            // The list may have the end of the last bag, too.
-            set("include_last_offset", AttributeValue::Int(i64::from(starts > trips))),
-        ];
-        let mut composition = NodeComposition {
+        // The list may have the end of the last bag, too.
+        let has_end = i64::from(starts > trips);
+        let inputs = [Some(found.table), Some(found.indices), Some(found.starts)];
+        let attributes = [("mode", found.mode), ("include_last_offset", has_end)];
+        self.call_bags(of, &attributes, &inputs, compose::embedding_bag)
+    }
+
+    /// Composes ATen's call of an `EmbeddingBag` with these attributes in place of a loop.
+    pub(super) fn call_bags(
+        &mut self,
+        (identity, parts): (&NodeIdentity, &NodeParts),
+        attributes: &[(&str, i64)],
+        inputs: &[Option<ValueId>],
+        compose: impl FnOnce(&mut NodeComposition) -> Composed,
+    ) -> Composed {
+        let mut list = vec![set_attribute("operator", AttributeValue::Text(BAG_CALL.to_owned()))];
+        for (name, value) in attributes {
+            list.push(set_attribute(name, AttributeValue::Int(*value)));
+        }
+        compose(&mut NodeComposition {
             resolver: self,
             identity,
             parts,
             op: "ATen",
-            attributes: &Attributes::new(&identity.name, attributes),
+            attributes: &Attributes::new(&identity.name, list),
             opset: COMPOSED_OPSET,
-            inputs: &[Some(found.table), Some(found.indices), Some(found.starts)],
+            inputs,
             outputs: 1,
-        };
-        compose::embedding_bag(&mut composition)
+        })
     }
 }
 
@@ -110,7 +127,7 @@ fn passed_from<'g>(body: &'g GraphProto, name: &'g str) -> &'g str {
 }
 
 /// True for a `Gather` along the first axis.
-fn takes_rows(node: &NodeProto) -> bool {
+pub(super) fn takes_rows(node: &NodeProto) -> bool {
     let other = node.attributes.iter().any(|attribute| match &attribute.value {
         AttributeValueProto::Plain(AttributeValue::Int(axis)) => *axis != 0,
         _ => true,

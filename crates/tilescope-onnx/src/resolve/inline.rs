@@ -51,12 +51,18 @@ impl<'f> Resolver<'f> {
         let condition = inputs.first().copied().flatten();
         let content = condition.and_then(|id| self.values[id.index()].content.clone());
         let known = content.and_then(|content| content.scalar()).map(|condition| condition != 0.0);
-        let Some(is_taken) = known.or_else(|| self.given_branch(&identity.name)) else {
-            let key = &identity.name;
-            return Err(identity.error(format!(
-                "its condition is computed at run time: set model.branch.{key} to then or else, or \
-                 export the model with one branch",
-            )));
+        let is_taken = match known.or_else(|| self.given_branch(identity)) {
+            Some(is_taken) => is_taken,
+            None => {
+                let key = format!("model.branch.{}", identity.decision);
+                self.open.add(&key, || {
+                    identity.error(format!(
+                        "its condition is computed at run time: set {key} to then or else, or \
+                         export the model with one branch"
+                    ))
+                });
+                true
+            }
         };
         let name = if is_taken { "then_branch" } else { "else_branch" };
         let Some(graph) = graph_attribute(node, name) else {

@@ -11,8 +11,9 @@ use crate::attributes::{Attribute, AttributeValue, Attributes};
 use crate::constant::{ConstantData, ConstantTensor};
 use crate::element::ElementKind;
 use crate::error::OnnxError;
-use crate::graph::{ValueId, ValueSource};
+use crate::graph::{OnnxNode, ValueId, ValueSource};
 use crate::proto::{GraphProto, Name, NodeProto};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Version of the standard operators that replace others.
@@ -20,14 +21,28 @@ pub(crate) const COMPOSED_OPSET: u32 = 23;
 
 impl<'f> Resolver<'f> {
     /// The user's choice of the branch of an `If`: true for the first.
-    pub(super) fn given_branch(&mut self, name: &str) -> Option<bool> {
-        self.asked.insert(name.to_owned());
-        self.given.branches.get(name).copied()
+    pub(super) fn given_branch(&mut self, identity: &NodeIdentity) -> Option<bool> {
+        let given = self.given;
+        self.decision(identity, &given.branches)
+    }
+
+    /// The user's decision on a node: on one iteration of a loop, or on all.
+    fn decision<V: Copy>(
+        &mut self,
+        identity: &NodeIdentity,
+        given: &BTreeMap<String, V>,
+    ) -> Option<V> {
+        self.asked.insert(identity.decision.clone());
+        if let Some(value) = given.get(&identity.name) {
+            self.asked.insert(identity.name.clone());
+            return Some(*value);
+        }
+        given.get(&identity.decision).copied()
     }
 
     /// The maximum number of results of operators whose number of results depends on data.
     pub(crate) fn max_results(&self) -> Option<u64> {
-        self.given.max_results
+        self.given.max_results.or(self.open.max_results)
     }
 
     /// Refuses decisions that no node used.
@@ -40,6 +55,14 @@ impl<'f> Resolver<'f> {
             }
         }
         Ok(())
+    }
+
+    /// The node that makes a value.
+    pub(crate) fn maker(&self, id: ValueId) -> Option<&OnnxNode> {
+        match self.values[id.index()].source {
+            ValueSource::Node(node) => self.nodes.get(node),
+            _ => None,
+        }
     }
 
     /// Adds a known tensor.
@@ -101,24 +124,31 @@ impl<'f> Resolver<'f> {
         if body.inputs.len() != carried.len() + 2 || body.outputs.len() <= carried.len() {
             return Err(identity.error("operands and results of its body do not match"));
         }
-        self.asked.insert(identity.name.clone());
-        let given = self.given.trips.get(&identity.name).copied();
+        let decisions = self.given;
+        let mut given = self.decision(identity, &decisions.trips);
         let most = inputs.first().copied().flatten().map(|id| self.scalar(id));
         #[expect(clippy::cast_possible_truncation, reason = "a float converts to its nearest")]
         #[expect(clippy::cast_sign_loss, reason = "below zero there is no turn")]
         let known = most.flatten().map(|most| most.max(0.0) as u64);
+        let key = format!("model.trips.{}", identity.decision);
         let is_open = || {
             identity.error(format!(
-                "its trip count is computed at run time: set model.trips.{} to a number, or export \
-                 the model with a constant trip count",
-                identity.name
+                "its trip count is computed at run time: set {key} to a number, or export the \
+                 model with a constant trip count"
             ))
         };
         if most == Some(None) && given.is_none() {
-            return Err(is_open());
+            self.open.add(&key, is_open);
+            given = Some(1);
         }
         let parts = NodeParts::of(node, scope);
         let starts = condition_holds(self, inputs.get(1).copied().flatten());
+        if starts
+            && most.is_none()
+            && let Some(values) = self.bag_sequence((identity, &parts), body, carried, scope)?
+        {
+            return self.take_loop_results(node, identity, &values, scope);
+        }
         let trips = given.or(known.filter(|_| starts));
         if let Some(trips) = trips {
             if carried.is_empty()
@@ -159,7 +189,9 @@ impl<'f> Resolver<'f> {
                 break;
             }
             if given.is_none() && (goes_on.is_none() || known.is_none() && condition.is_none()) {
-                return Err(is_open());
+                self.open.add(&key, is_open);
+                given = Some(turn);
+                continue;
             }
             if turn > MAX_INLINED as u64 {
                 return Err(identity.error(format!("it has more than {MAX_INLINED} iterations")));

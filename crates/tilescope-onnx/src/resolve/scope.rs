@@ -22,6 +22,8 @@ pub(super) struct Scope<'f, 'o> {
     outer: Option<&'o Scope<'f, 'o>>,
     /// The prefix of names of an inlined function, `call/`.
     prefix: String,
+    /// The prefix of names in the user's decisions, without numbers of iterations.
+    decision_prefix: String,
     /// Modules of the call that is being inlined.
     call_modules: Option<Vec<String>>,
     /// Domain and version of the sets of operators.
@@ -36,10 +38,21 @@ pub(super) struct Scope<'f, 'o> {
 impl<'f, 'o> Scope<'f, 'o> {
     pub(super) fn of_model(opsets: &'f [(Name, i64)], graph: &'f GraphProto) -> Self {
         let prefix = String::new();
+        let decision_prefix = String::new();
         let arguments = BTreeMap::new();
         let names = HashMap::new();
         let infos = infos(graph);
-        Self { names, outer: None, prefix, call_modules: None, opsets, infos, arguments, depth: 0 }
+        Self {
+            names,
+            outer: None,
+            prefix,
+            decision_prefix,
+            call_modules: None,
+            opsets,
+            infos,
+            arguments,
+            depth: 0,
+        }
     }
 
     /// The scope of a branch, with access to all of `outer`.
@@ -52,6 +65,7 @@ impl<'f, 'o> Scope<'f, 'o> {
             names: HashMap::new(),
             outer: Some(outer),
             prefix: outer.prefix.clone(),
+            decision_prefix: outer.decision_prefix.clone(),
             call_modules: outer.call_modules.clone(),
             opsets: outer.opsets,
             infos: infos(graph),
@@ -68,7 +82,8 @@ impl<'f, 'o> Scope<'f, 'o> {
         turn: u64,
     ) -> Result<Self, OnnxError> {
         let prefix = format!("{}/{turn}/", identity.name);
-        Ok(Self { prefix, ..Self::of_branch(outer, graph, identity)? })
+        let decision_prefix = format!("{}/", identity.decision);
+        Ok(Self { prefix, decision_prefix, ..Self::of_branch(outer, graph, identity)? })
     }
 
     /// The scope of the body of a loop that exists once.
@@ -78,7 +93,8 @@ impl<'f, 'o> Scope<'f, 'o> {
         identity: &NodeIdentity,
     ) -> Result<Self, OnnxError> {
         let prefix = format!("{}/", identity.name);
-        Ok(Self { prefix, ..Self::of_branch(outer, graph, identity)? })
+        let decision_prefix = format!("{}/", identity.decision);
+        Ok(Self { prefix, decision_prefix, ..Self::of_branch(outer, graph, identity)? })
     }
 
     /// The scope of a called function.
@@ -105,6 +121,7 @@ impl<'f, 'o> Scope<'f, 'o> {
             names: HashMap::new(),
             outer: None,
             prefix: format!("{}/", identity.name),
+            decision_prefix: format!("{}/", identity.decision),
             call_modules: Some(modules),
             opsets: if own { &function.opset_imports } else { caller.opsets },
             infos: HashMap::new(),
@@ -150,6 +167,11 @@ impl<'f, 'o> Scope<'f, 'o> {
     /// A name of this scope, made unique among all scopes.
     pub(super) fn value_name(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
+    }
+
+    /// A name of this scope in the user's decisions.
+    pub(super) fn decision_name(&self, name: &str) -> String {
+        format!("{}{name}", self.decision_prefix)
     }
 
     /// Modules of the call that is being inlined.

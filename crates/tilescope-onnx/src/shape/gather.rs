@@ -25,13 +25,16 @@ pub(crate) fn counts_results(op: &str) -> bool {
     matches!(op, "Compress" | "NonMaxSuppression" | "NonZero" | "Unique")
 }
 
+/// The key that gives operators of this family their number of results.
+pub(crate) const MOST_KEY: &str = "model.max_results";
+
 /// The error for a node whose shape depends on data: programs have fixed shapes, so the user must
 /// give the number of results.
 fn depends_on_data(view: &NodeView, data: &OnnxValue) -> OnnxError {
     view.error(format!(
         "the shape of its output depends on the values of {:?}, which are computed at run time. \
-         Programs have fixed shapes: export the model with masks instead, or with a fixed output \
-         shape",
+         Programs have fixed shapes: set {MOST_KEY} to the largest number of results, or export the \
+         model with masks instead",
         data.name
     ))
 }

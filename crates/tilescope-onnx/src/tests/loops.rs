@@ -256,3 +256,80 @@ fn loops_over_bags_are_embedding_bags() {
         "{problem}"
     );
 }
+
+/// The loop of PyTorch's newer exporter, which inserts the reduced rows of each bag into a sequence.
+#[test]
+fn loops_that_insert_bags_into_a_sequence_are_embedding_bags() {
+    let body = |reduction: &str, weighs: bool| {
+        let mut nodes = vec![
+            Node::new("Add", &["at", "one"], &["next"]),
+            Node::new("Gather", &["offsets", "at"], &["start"]).int("axis", 0),
+            Node::new("Gather", &["offsets", "next"], &["end"]).int("axis", 0),
+            Node::new("Unsqueeze", &["start", "axis"], &["from"]),
+            Node::new("Unsqueeze", &["end", "axis"], &["to"]),
+            Node::new("Slice", &["rows", "from", "to"], &["bag"]).named("slice"),
+        ];
+        let mut bag = "bag";
+        if weighs {
+            nodes.push(Node::new("Exp", &["bag"], &["weighed"]));
+            bag = "weighed";
+        }
+        nodes.push(Node::new(reduction, &[bag, "axis"], &["sum"]).int("keepdims", 0));
+        nodes.push(Node::new("Unsqueeze", &["sum", "axis"], &["row"]));
+        nodes.push(Node::new("SequenceInsert", &["bags", "row"], &["more"]));
+        nodes.push(Node::new("Less", &["next", "count"], &["goes"]));
+        let inputs = ["turn", "go", "at", "bags"];
+        graph(&nodes, &[], &names(&inputs), &["goes", "next", "more"])
+    };
+    let model_of = |reduction: &str, weighs: bool| {
+        onnx_text::model(
+            "opset 18; indices i64:24; offsets i64:6; table w:100,16; axis i64:1=0; one i64:=1
+             zero i64:=0; count i64:=5; start bool:=1; rows = Gather table indices
+             empty = SequenceEmpty; out y",
+        )
+        .node(
+            Node::new("Loop", &["", "start", "zero", "empty"], &["last", "bags"])
+                .named("bag")
+                .graph("body", &body(reduction, weighs)),
+        )
+        .node(Node::new("ConcatFromSequence", &["bags"], &["y"]).int("axis", 0))
+    };
+    for reduction in ["ReduceSum", "ReduceMean", "ReduceMax"] {
+        let graph = resolved(&model_of(reduction, false)).unwrap();
+        assert_eq!((output_dims(&graph, 0), graph.parameter_count()), (vec![5, 16], 1600));
+        assert_eq!((graph.repeats.len(), graph.composed["Loop"]), (0, 1), "{reduction}");
+        let lookups = graph.nodes.iter().filter(|node| node.op == "Gather");
+        assert_eq!(lookups.count(), 1, "{reduction}");
+    }
+    // A loop that does something else with the rows is unrolled, and its slices have no known length.
+    let problem = refusal(&model_of("ReduceSum", true));
+    assert!(problem.contains("bag/0/slice") && problem.contains("fixed shapes"), "{problem}");
+}
+
+/// A decision on a node of a loop body holds for all iterations, or for the one that it names.
+#[test]
+fn decisions_in_loops_are_made_once() {
+    let branch = |op: &str| graph(&[Node::new(op, &["state"], &["z"])], &[], &[], &["z"]);
+    let nodes = [
+        Node::new("If", &["flag"], &["next"])
+            .named("choice")
+            .graph("then_branch", &branch("Relu"))
+            .graph("else_branch", &branch("Tanh")),
+        Node::new("Identity", &["go"], &["goes"]),
+    ];
+    let body = graph(&nodes, &[], &names(&["turn", "go", "state"]), &["goes", "next"]);
+    let model = onnx_text::model("opset 18; flag bool:; x f32:4; most i64:=3; go bool:=1; out y")
+        .node(Node::new("Loop", &["most", "go", "x"], &["y"]).named("loop").graph("body", &body));
+    let problem = decided(&model, DimValues { unrolls: true, ..DimValues::default() });
+    let problem = problem.unwrap_err().to_string();
+    assert!(problem.contains("set model.branch.loop/choice to then or else"), "{problem}");
+    assert!(!problem.contains("loop/1"), "{problem}");
+    let ops = |given: &[(&str, bool)]| {
+        let branches = given.iter().map(|(name, first)| ((*name).to_owned(), *first)).collect();
+        let given = DimValues { branches, unrolls: true, ..DimValues::default() };
+        let graph = decided(&model, given).unwrap();
+        graph.nodes.iter().map(|node| node.op.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ops(&[("loop/choice", false)]), ["Tanh"; 3]);
+    assert_eq!(ops(&[("loop/choice", true), ("loop/1/choice", false)]), ["Relu", "Tanh", "Relu"]);
+}

@@ -69,6 +69,41 @@ fn branches_that_depend_on_data_are_chosen_by_the_user() {
     assert!(unknown.contains("\"cache\"") && unknown.contains("known: /cache"), "{unknown}");
 }
 
+/// One error names all decisions that a file needs, and with all of them it can be resolved.
+#[test]
+fn one_error_names_all_open_decisions() {
+    let branch = |op: &str| graph(&[Node::new(op, &["x"], &["z"])], &[], &[], &["z"]);
+    let body = graph(
+        &[Node::new("Tanh", &["state"], &["next"]), Node::new("Identity", &["go"], &["goes"])],
+        &[],
+        &["turn", "go", "state"].map(|name| Message::default().bytes(1, name)),
+        &["goes", "next"],
+    );
+    let text = "opset 18; flag bool:; x f32:4,8; most i64:; go bool:=1; out y r";
+    let model = onnx_text::model(text)
+        .node(
+            Node::new("If", &["flag"], &["taken"])
+                .named("choice")
+                .graph("then_branch", &branch("Relu"))
+                .graph("else_branch", &branch("Tanh")),
+        )
+        .node(
+            Node::new("Loop", &["most", "go", "taken"], &["y"]).named("turns").graph("body", &body),
+        )
+        .node(Node::new("NonZero", &["y"], &["r"]).named("found"));
+    let problem = refusal(&model);
+    assert!(problem.contains("set model.branch.choice to then or else"), "{problem}");
+    assert!(problem.ends_with(". Also set model.trips.turns, model.max_results"), "{problem}");
+    let given = DimValues {
+        branches: [("choice".to_owned(), true)].into(),
+        trips: [("turns".to_owned(), 3)].into(),
+        max_results: Some(12),
+        ..DimValues::default()
+    };
+    let graph = decided(&model, given).unwrap();
+    assert_eq!(graph.value(graph.outputs[1]).dims, [2, 12]);
+}
+
 /// Empty keys and values of earlier calls leave no trace.
 #[test]
 fn tensors_without_elements_are_no_work() {

@@ -28,7 +28,10 @@ impl FileBatch {
             let value = inputs.iter().find(|value| value.name == input)?;
             value.dims.get(axis).copied()
         });
-        let plain = of_symbol.or_else(|| of_sequences(graph)).or_else(|| shared(&with_dims, 0));
+        let plain = of_symbol
+            .or_else(|| of_sequences(graph))
+            .or_else(|| of_one_sample(graph))
+            .or_else(|| shared(&with_dims, 0));
         if let Some(samples) = plain {
             return Self { samples, assumption: None };
         }
@@ -64,6 +67,37 @@ fn of_sequences(graph: &OnnxGraph) -> Option<u64> {
         let (Some(axis), Some(data)) = (node.sequences_axis(), data) else { continue };
         if graph.inputs.contains(&data) {
             return graph.value(data).dims.get(axis).copied();
+        }
+    }
+    None
+}
+
+/// Channels, rows and columns.
+const IMAGE_AXES: usize = 3;
+
+/// The longest chain of operations before the axis of samples is added.
+const MAX_CHAIN: usize = 8;
+
+/// One sample, if the graph itself adds an axis of samples to its only input, an image: torchvision's
+/// detectors do so after they have scaled its colours.
+fn of_one_sample(graph: &OnnxGraph) -> Option<u64> {
+    let [input] = graph.inputs[..] else { return None };
+    if graph.value(input).dims.len() != IMAGE_AXES {
+        return None;
+    }
+    let mut data = input;
+    for _ in 0..MAX_CHAIN {
+        let mut readers = graph.nodes.iter().filter(|node| node.inputs.contains(&Some(data)));
+        let (Some(reader), None) = (readers.next(), readers.next()) else { return None };
+        match reader.op.as_str() {
+            "Add" | "Cast" | "Div" | "Mul" | "Sub" => data = reader.outputs.first().copied()??,
+            "Unsqueeze" => {
+                let given = reader.inputs.get(1).copied().flatten();
+                let known = given.and_then(|axes| graph.value(axes).content.as_ref()?.ints());
+                let own = reader.attributes.ints("axes").ok().flatten().map(<[i64]>::to_vec);
+                return (known.or(own)?.contains(&0)).then_some(1);
+            }
+            _ => return None,
         }
     }
     None

@@ -1,4 +1,4 @@
-//! Fields of another size: repeated elements, or means of neighbours.
+//! Fields of another size: repeated elements, or weighted sums of neighbours.
 
 use super::{OpBuilder, composed};
 use crate::graph::{GraphError, ImportProblem};
@@ -10,23 +10,27 @@ use crate::shape::{TensorId, TensorInfo};
 pub(super) const OPS: &[OpBuilder] = &[composed("Resize", resize), composed("Upsample", resize)];
 
 /// Resizes axis by axis, as popart does (willow/src/popx/op/resizex.cpp). Nearest elements are
-/// copies, linear ones a weighted sum of two elements.
+/// copies, linear and cubic ones a weighted sum of two and of four elements, or of more with
+/// antialiasing.
 fn resize(node: &mut NodeImport) -> Result<(), GraphError> {
     let mut x = node.input(0)?;
     let dims = node.output_dims(0)?;
-    let linear = match node.text("mode", "nearest")?.as_str() {
-        "nearest" => false,
-        "linear" => true,
+    let reach = match node.text("mode", "nearest")?.as_str() {
+        "nearest" => None,
+        "linear" => Some(1),
+        "cubic" => Some(2),
         other => return Err(node.refuse(ImportProblem::NotModelled(format!("mode {other:?}")))),
     };
     for (axis, size) in dims.iter().enumerate() {
         let from = node.shape(x)[axis];
         if from != *size {
             let places = Places::new(node, from, *size)?;
-            x = if linear {
-                blend(node, x, axis, &places)?
-            } else {
-                nearest(node, x, axis, &places)?
+            x = match reach {
+                None => nearest(node, x, axis, &places)?,
+                Some(reach) => match places.neighbours(node, reach)? {
+                    1 => blend(node, x, axis, &places)?,
+                    wide => weighted(node, x, axis, &places, wide)?,
+                },
             };
         }
     }
@@ -37,6 +41,8 @@ fn resize(node: &mut NodeImport) -> Result<(), GraphError> {
 struct Places {
     positions: Vec<f64>,
     last: f64,
+    /// Elements of the source for each of the result.
+    scale: f64,
 }
 
 impl Places {
@@ -52,7 +58,14 @@ impl Places {
             "pytorch_half_pixel" if to == 1 => 0.0,
             _ => (place as f64 + 0.5) * scale - 0.5,
         });
-        Ok(Self { positions: positions.collect(), last: (from.max(1) - 1) as f64 })
+        Ok(Self { positions: positions.collect(), last: (from.max(1) - 1) as f64, scale })
+    }
+
+    /// Elements on each side of a position that contribute to it. Antialiasing widens the filter of
+    /// a smaller result.
+    fn neighbours(&self, node: &NodeImport, reach: u64) -> Result<u64, GraphError> {
+        let widened = node.int("antialias", 0)? != 0 && self.scale > 1.0;
+        Ok(if widened { whole((reach as f64 * self.scale).ceil()) } else { reach })
     }
 
     /// Rounds positions to elements of the axis.
@@ -102,4 +115,35 @@ fn blend(
     let difference = node.binary("difference", BinaryOpType::Subtract, [high, low])?;
     let part = node.binary("part", BinaryOpType::Multiply, [difference, weights])?;
     node.binary("", BinaryOpType::Add, [part, low])
+}
+
+/// The sum of the elements on each side of a position, each with its weight.
+fn weighted(
+    node: &mut NodeImport,
+    x: TensorId,
+    axis: usize,
+    places: &Places,
+    each_side: u64,
+) -> Result<TensorId, GraphError> {
+    let mut sum: Option<TensorId> = None;
+    for at in 0..2 * each_side {
+        let shift = at as f64 + 1.0 - each_side as f64;
+        let indices = places.indices(|position| position.floor() + shift);
+        let part = node.apply(&format!("tap{at}"), TakeOp { axis, indices }, &[x])?;
+        let ty = node.ty(part);
+        let mut shape = vec![1; ty.shape.len()];
+        shape[axis] = ty.shape[axis];
+        let weights = node.resident(&format!("tap{at}/weights"), TensorInfo::new(shape, ty.dtype));
+        let name = format!("tap{at}/weighed");
+        let part = node.binary(&name, BinaryOpType::Multiply, [part, weights])?;
+        sum = Some(match sum {
+            Some(sum) => {
+                let name =
+                    if at + 1 == 2 * each_side { String::new() } else { format!("tap{at}/sum") };
+                node.binary(&name, BinaryOpType::Add, [sum, part])?
+            }
+            None => part,
+        });
+    }
+    Ok(sum.unwrap_or(x))
 }
