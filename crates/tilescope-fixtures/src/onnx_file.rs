@@ -148,6 +148,13 @@ impl Node {
         })
     }
 
+    /// Adds an attribute with a list of floats.
+    pub fn floats(self, name: &str, values: &[f32]) -> Self {
+        self.attribute(name, 6, |message| {
+            values.iter().fold(message, |message, value| message.float(7, *value))
+        })
+    }
+
     /// Adds a tensor attribute.
     pub fn tensor(self, name: &str, tensor: &Message) -> Self {
         self.attribute(name, 4, |message| message.bytes(5, tensor))

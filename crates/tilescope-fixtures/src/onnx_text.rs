@@ -7,11 +7,11 @@ use crate::onnx_file::{value_info, weight};
 ///
 /// - `opset 13`, and `out y z`, without which the outputs are those of the last node.
 /// - `x f32:2,5,16` declares an input, `w w:16,16` a weight without data, `n i64:2=1,-1` an
-///   initialiser, `u8:3,4=` one without data; types are `f32`, `f16`, `bf16` and `i32` (of inputs),
-///   `i64`, `i8`, `u8`, `bool` and `str`. Without dimensions it is a scalar.
+///   initialiser, `u8:3,4=` one without data; types are `f32`, `f16` and `bf16` (of inputs), `i64`,
+///   `i32`, `i8`, `u8`, `bool` and `str`. Without dimensions it is a scalar.
 /// - `y z = Split x w:3,4 axis=1 @name` is a node, `y = ` may be left out. Operands may be declared
-///   in place; `_` is an absent one. A value with a comma is a list of integers, one with a point a
-///   float, one of digits an integer, anything else a string, in quotes if it has spaces.
+///   in place; `_` is an absent one. A value with a comma is a list of integers, or of floats if it
+///   has a point; one with a point a float, one of digits an integer, anything else a string, in quotes if it has spaces.
 ///   `com.example.Op` is an operator of a domain.
 ///
 /// # Panics
@@ -113,6 +113,7 @@ impl TextModel {
             ("str", None) => model.input(value_info(name, 8, &dims)),
             ("f32", Some(values)) => model.tensor(floats(name, &dims, &list(values))),
             ("i64", Some(values)) => model.tensor(ints(name, &dims, &list(values))),
+            ("i32", Some("")) => model.tensor(typed(6)),
             ("i8", Some("")) => model.tensor(typed(3)),
             ("i8", Some(values)) => model.tensor(bytes(3, values)),
             ("u8", Some("")) => model.tensor(typed(2)),
@@ -170,6 +171,9 @@ fn with_attribute(node: Node, name: &str, value: &str) -> Node {
     let is_number = value.starts_with(|sign: char| sign.is_ascii_digit() || sign == '-');
     match value {
         text if !is_number => node.text(name, text),
+        numbers if numbers.contains(',') && numbers.contains('.') => {
+            node.floats(name, &list(numbers))
+        }
         numbers if numbers.contains(',') => node.ints(name, &list(numbers)),
         number if number.contains('.') => node.float(name, parsed(number)),
         number => node.int(name, parsed(number)),

@@ -5,6 +5,7 @@
 mod attention;
 mod bags;
 mod choice;
+mod columns;
 mod fused;
 mod quantized;
 mod quantized_ops;
@@ -35,6 +36,7 @@ const FAMILIES: &[(&str, &[(&str, Compose)])] = &[
     (MICROSOFT, quantized::OPS),
     (MICROSOFT, quantized_ops::OPS),
     ("org.pytorch.aten", bags::OPS),
+    ("", columns::OPS),
     ("", quantized::OF_STANDARD),
     ("", sequence::OPS),
     ("", choice::OPS),

@@ -35,7 +35,7 @@ pub(super) fn of_file(file: &OnnxGraph) -> Option<ValueId> {
 }
 
 /// True if a value depends on weights: floats with axes, or floats of another file.
-fn weights_lead_to(file: &OnnxGraph, output: ValueId) -> bool {
+pub(super) fn weights_lead_to(file: &OnnxGraph, output: ValueId) -> bool {
     let mut made = Vec::new();
     for value in &file.values {
         let has_axes = !value.dims.is_empty() || value.is_external;

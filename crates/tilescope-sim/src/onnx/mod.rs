@@ -56,7 +56,7 @@ pub struct ImportedFile {
     pub annotated: Option<AnnotatedStages>,
     /// The number of its blocks, once they have been counted.
     blocks: OnceLock<usize>,
-    /// True if the file contains a loss.
+    /// True if the file contains a loss that depends on weights.
     pub has_loss: bool,
     /// Path and properties of the file, without the translation of its nodes.
     pub identity: ImportedModel,
@@ -66,7 +66,7 @@ impl ImportedFile {
     /// Reads the properties of a file that a spec needs.
     pub(crate) fn new(path: &str, file: &OnnxFile, dims: &DimValues, graph: OnnxGraph) -> Self {
         let batch = FileBatch::of(file, &graph);
-        let has_loss = loss::of_file(&graph).is_some();
+        let has_loss = has_loss(&graph);
         let annotated = blocks::annotated_stages(&graph);
         let identity = ImportedModel {
             path: path.to_string(),
@@ -99,9 +99,9 @@ impl ImportedFile {
     }
 }
 
-/// True if a file contains a loss.
+/// True if a file contains a loss that depends on weights.
 pub fn has_loss(graph: &OnnxGraph) -> bool {
-    loss::of_file(graph).is_some()
+    loss::of_file(graph).is_some_and(|loss| loss::weights_lead_to(graph, loss))
 }
 
 /// The stages and IPUs that the annotations of a file request, if any.

@@ -313,6 +313,20 @@ fn a_single_number_outside_the_file_is_a_weight() {
     }
 }
 
+/// A file is trained only if its loss depends on weights.
+#[test]
+fn losses_without_weights_are_not_trained() {
+    for (text, expected) in [
+        ("x f32:4,9; t i64:4; SoftmaxCrossEntropyLoss x t", false),
+        ("x f32:4,9; t i64:4; p = LogSoftmax x; NegativeLogLikelihoodLoss p t", false),
+        ("x f32:4,5; w w:5,9; t i64:4; a = MatMul x w; SoftmaxCrossEntropyLoss a t", true),
+    ] {
+        let file = OnnxFile::read(Cursor::new(onnx_text::model(text).bytes())).expect(text);
+        let graph = file.resolve(&DimValues::default()).expect(text);
+        assert_eq!(has_loss(&graph), expected, "{text}");
+    }
+}
+
 /// Nodes of a random graph: for each the numbers of its two operands among earlier values, and the
 /// module of a list that it belongs to, if any.
 fn module_graphs() -> impl Strategy<Value = Vec<(usize, usize, Option<usize>)>> {
