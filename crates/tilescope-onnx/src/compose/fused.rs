@@ -98,21 +98,22 @@ fn activated(of: &mut NodeComposition, op: &str) -> Composed {
     only(y)
 }
 
-/// A matrix product whose operands may have their last two axes swapped, times a constant.
+/// A matrix product, times a constant. The rows of an operand may be in its first axis, before the
+/// batch, and its last two axes may be swapped.
 fn fused_matmul(of: &mut NodeComposition) -> Composed {
-    if of.int("transBatchA", 0)? != 0 || of.int("transBatchB", 0)? != 0 {
-        return Err(of.error("transposed batches are not modelled"));
-    }
     let mut operands = Vec::new();
-    for (at, attribute) in ["transA", "transB"].into_iter().enumerate() {
+    for (at, side) in ["A", "B"].into_iter().enumerate() {
         let x = of.input(at)?;
-        let rank = i64::try_from(of.dims(x).len()).unwrap_or(0);
-        if of.int(attribute, 0)? == 0 || rank < 2 {
-            operands.push(x);
-            continue;
+        let rank = of.dims(x).len();
+        let mut order: Vec<i64> = (0..).take(rank).collect();
+        if rank > 2 && of.int(&format!("transBatch{side}"), 0)? != 0 {
+            order[..rank - 1].rotate_left(1);
         }
-        let order: Vec<i64> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
-        operands.push(of.transpose(attribute, x, &order)?);
+        if rank > 1 && of.int(&format!("trans{side}"), 0)? != 0 {
+            order.swap(rank - 2, rank - 1);
+        }
+        let is_as_given = order.is_sorted();
+        operands.push(if is_as_given { x } else { of.transpose(side, x, &order)? });
     }
     let y = of.node("product", "MatMul", &operands, &[])?;
     let alpha = of.float("alpha", 1.0)?;
