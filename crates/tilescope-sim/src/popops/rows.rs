@@ -33,18 +33,32 @@ pub(crate) struct TensorRows {
     result_use: ReduceResultUse,
 }
 
+/// Dimensions of a tensor in memory order, and its elements on each tile, which are as many: with
+/// the padding of its groups if memory has it, without groups if groups and axes do not match.
+fn dims_on_tiles(
+    ty: &TensorInfo,
+    layout: &TensorLayout,
+    axes: &[usize],
+    linear: &[ReduceDim],
+) -> (Vec<ReduceDim>, TileRuns<Elements>) {
+    for order in [layout.order.clone(), layout.order.ungrouped()] {
+        let dims = reduce::dims(&ty.shape, &order, axes);
+        let held = Elements(dims.iter().map(|dim| dim.size).product());
+        for elements in [layout.whole_groups(), layout.elements.clone()] {
+            if elements.total() == held {
+                return (dims, elements);
+            }
+        }
+    }
+    (linear.to_vec(), layout.elements.clone())
+}
+
 impl TensorRows {
     /// Creates the rows of a tensor along `axes`.
     pub(crate) fn new(ty: &TensorInfo, layout: TensorLayout, axes: &[usize]) -> Self {
-        let dims = reduce::dims(&ty.shape, &layout.order, axes);
-        let mut elements = layout.whole_groups();
-        let held: u64 = dims.iter().map(|dim| dim.size).product();
-        if Elements(held) != elements.total() {
-            // Groups end inside the axes, so the shape has no padding.
-            elements = layout.elements.clone();
-        }
-        let rows_on_tile = reduce::columns_on_tiles(&dims, &elements);
         let linear = reduce::dims(&ty.shape, &ElementOrder::Linear, axes);
+        let (dims, elements) = dims_on_tiles(ty, &layout, axes, &linear);
+        let rows_on_tile = reduce::columns_on_tiles(&dims, &elements);
         // Results have no padding. Groups that would add padding to them are omitted.
         let reduced = if reduce::column_count(&dims) > reduce::column_count(&linear) {
             (linear, layout.elements.clone())
@@ -185,5 +199,42 @@ impl TensorRows {
             needed,
             start..work.phases().len() + 1,
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::MK2;
+    use proptest::prelude::*;
+    use tilescope_report::units::Bytes;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        /// Every layout can be reduced, also one whose groups are longer than an axis or end inside
+        /// it, as in a concatenation.
+        #[test]
+        fn tensors_in_groups_of_any_length_can_be_reduced(
+            [rows, columns] in [1u64..60, 1u64..60],
+            [made_rows, group] in [1u64..60, 1u64..60],
+            grouped_axis in 0usize..3,
+            reduced_axis in 0usize..2,
+        ) {
+            let machine = IpuTarget::all_tiles_of(MK2);
+            let ty = TensorInfo::new([rows, columns], DType::Half);
+            // The order of a tensor with other rows, resized: in groups, or column by column.
+            let made = match grouped_axis {
+                2 => ElementOrder::Linear.permuted(&[columns, made_rows], &[1, 0]),
+                axis => ElementOrder::grouped(&[made_rows, columns], axis, group),
+            };
+            let order = made.resized(&[made_rows, columns], &[rows, columns]);
+            let elements = TensorLayout::linear(ty.elements(), Bytes(2), machine.tiles).elements;
+            let laid_out = TensorRows::new(&ty, TensorLayout { elements, order }, &[reduced_axis]);
+            let mut work = OperationWork::default();
+            let made =
+                laid_out.reduce(&machine, &mut work, "Op", ReduceOperation::Add, DType::Half);
+            let values = made.expect("a reduction").elements.total();
+            prop_assert_eq!(values, Elements([columns, rows][reduced_axis]));
+        }
     }
 }
