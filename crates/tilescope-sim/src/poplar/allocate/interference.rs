@@ -4,7 +4,7 @@ use super::slots::{AllocationSlot, PlacementClass};
 use std::ops::Range;
 
 /// Mean number of overlaps of a lifetime with others above which pairs of slots are not listed.
-const MOST_PER_LIFETIME: usize = 1024;
+const MOST_PER_LIFETIME: usize = 128;
 
 /// Number of overlaps above which pairs of slots are not listed. Their lists take 64 MiB.
 const MOST_LISTED: usize = 1 << 24;

@@ -135,15 +135,6 @@ fn pieces(pattern: &PartialsPattern, outputs: u64) -> Vec<u64> {
     }
 }
 
-/// Returns true if the results are contiguous.
-fn side_by_side(regions: &[RegionReduction]) -> bool {
-    let mut columns = regions.iter().flat_map(|region| &region.columns);
-    // A vertex with one output pointer writes its results contiguously.
-    let Some(first) = columns.next() else { return true };
-    let mut end = first.end;
-    columns.all(|range| std::mem::replace(&mut end, range.end) == range.start)
-}
-
 /// Returns true if pieces can be received contiguously without copying: all but the last are whole
 /// words.
 fn whole_words(pieces: impl Iterator<Item = u64>, dtype: DType) -> bool {
@@ -157,28 +148,55 @@ fn whole_words(pieces: impl Iterator<Item = u64>, dtype: DType) -> bool {
     true
 }
 
-fn is_continuous(regions: &[RegionReduction], kind: ReduceVertexType, first_stage: bool) -> bool {
+/// Number of first regions that are results of one length, written and read contiguously.
+fn continuous_length(
+    regions: &[RegionReduction],
+    kind: ReduceVertexType,
+    first_stage: bool,
+) -> usize {
     let length = regions[0].elements();
-    let equal = regions.iter().all(|region| region.outputs == 1 && region.elements() == length);
-    if !equal || length == 1 || !side_by_side(regions) {
-        return false;
+    if length == 1 {
+        return 0;
     }
-    !first_stage
-        || in_one_stretch(regions)
-        || whole_words(regions.iter().flat_map(RegionReduction::pieces), kind.input)
-}
-
-/// Returns true if the operands of all regions are contiguous in memory.
-fn in_one_stretch(regions: &[RegionReduction]) -> bool {
-    let mut next = None;
-    regions.iter().all(|region| match &region.operands {
-        RegionOperands::Regular { offset, .. } => {
-            let follows = next.is_none_or(|next| next == *offset) && region.outer == 1;
-            next = Some(offset + region.elements());
-            follows
+    // A vertex with one output pointer writes its results contiguously.
+    let mut next_column = None;
+    let mut next_element = None;
+    // True while the operands are contiguous in memory.
+    let mut is_stretch = true;
+    // True while the operands can be received contiguously without copying.
+    let mut is_whole_words = true;
+    let mut ends_in_word = false;
+    for (at, region) in regions.iter().enumerate() {
+        if region.outputs != 1 || region.elements() != length {
+            return at;
         }
-        RegionOperands::Pieces(pieces) => regions.len() == 1 && pieces.len() == 1,
-    })
+        for columns in &region.columns {
+            if next_column.is_some_and(|next| next != columns.start) {
+                return at;
+            }
+            next_column = Some(columns.end);
+        }
+        match &region.operands {
+            RegionOperands::Regular { offset, .. } => {
+                let follows = next_element.is_none_or(|next| next == *offset);
+                is_stretch &= follows && region.outer == 1;
+                next_element = Some(offset + length);
+            }
+            RegionOperands::Pieces(pieces) => is_stretch &= at == 0 && pieces.len() == 1,
+        }
+        // Pieces of several regions have no known place.
+        is_stretch &= at != 1 || !matches!(regions[0].operands, RegionOperands::Pieces(_));
+        if first_stage {
+            for piece in region.pieces() {
+                is_whole_words &= !ends_in_word;
+                ends_in_word = !is_whole(piece * kind.input.bytes(), WORD_BYTES);
+            }
+            if !is_stretch && !is_whole_words {
+                return at;
+            }
+        }
+    }
+    regions.len()
 }
 
 fn is_single_input(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
@@ -191,39 +209,55 @@ fn is_single_input(regions: &[RegionReduction], kind: ReduceVertexType) -> bool 
         }
 }
 
-fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
-    let first = &regions[0];
-    let outputs: u64 = regions.iter().map(|region| region.outputs).sum();
+/// True if rows of a region can be read and written whole by the strided vertex.
+fn has_strided_rows(region: &RegionReduction, kind: ReduceVertexType) -> bool {
     // The strided vertex loads 64 bits of every row and stores words. Rows and results that end
     // inside one would need a tail for which it has no code.
-    if !is_whole(first.outputs * kind.output.bytes(), WORD_BYTES)
-        || !is_whole(outputs * kind.input.bytes(), VECTOR_BYTES)
-        || !is_whole(first.outputs * kind.input.bytes(), VECTOR_BYTES)
-    {
-        return false;
-    }
-    match &first.operands {
-        RegionOperands::Regular { offset, stride } => {
-            let mut next = *offset;
-            let aligned = is_whole(*stride * kind.input.bytes(), VECTOR_BYTES);
-            if regions.len() == 1 {
-                return true;
+    is_whole(region.outputs * kind.output.bytes(), WORD_BYTES)
+        && is_whole(region.outputs * kind.input.bytes(), VECTOR_BYTES)
+}
+
+fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
+    let [first] = regions else {
+        return strided_length(regions, kind, regions.len() - 1) == regions.len();
+    };
+    has_strided_rows(first, kind)
+        && match &first.operands {
+            RegionOperands::Regular { .. } => true,
+            RegionOperands::Pieces(pieces) => {
+                pieces.iter().all(|piece| piece % first.outputs == 0)
+                    && whole_words(pieces.iter().copied(), kind.input)
             }
-            let adjacent = regions.iter().all(|region| {
-                let at = next;
-                next += region.outputs;
-                region.inner == 1
-                    && region.outer == first.outer
-                    && region.operands == RegionOperands::Regular { offset: at, stride: *stride }
-            });
-            aligned && adjacent
         }
-        RegionOperands::Pieces(pieces) => {
-            regions.len() == 1
-                && pieces.iter().all(|piece| piece % first.outputs == 0)
-                && whole_words(pieces.iter().copied(), kind.input)
+}
+
+/// The largest number of first regions up to which one strided vertex can take each number of them
+/// above `from`, at least `from`. The rows of such regions are side by side.
+fn strided_length(regions: &[RegionReduction], kind: ReduceVertexType, from: usize) -> usize {
+    let first = &regions[0];
+    let RegionOperands::Regular { offset, stride } = &first.operands else { return from };
+    if !has_strided_rows(first, kind) || !is_whole(*stride * kind.input.bytes(), VECTOR_BYTES) {
+        return from;
+    }
+    let mut outputs = 0;
+    for (at, region) in regions.iter().enumerate() {
+        let place = RegionOperands::Regular { offset: offset + outputs, stride: *stride };
+        outputs += region.outputs;
+        let is_beside =
+            region.inner == 1 && region.outer == first.outer && region.operands == place;
+        if !is_beside || at >= from && !is_whole(outputs * kind.input.bytes(), VECTOR_BYTES) {
+            return at.max(from);
         }
     }
+    regions.len()
+}
+
+/// True if an operation has a strided vertex for floats of this type.
+fn has_strided_form(kind: ReduceVertexType) -> bool {
+    let operation = kind.operation;
+    let has_form =
+        operation.has_regular_forms() || operation == super::operation::ReduceOperation::LogAdd;
+    has_form && matches!(kind.output, DType::Half | DType::Float)
 }
 
 /// Returns the specialisation of the vertex that reduces all these regions.
@@ -233,15 +267,13 @@ fn specialisation_for(
     first_stage: bool,
 ) -> ReductionSpecialisation {
     let operation = kind.operation;
-    let float = matches!(kind.output, DType::Half | DType::Float);
-    if operation.has_regular_forms() && is_continuous(regions, kind, first_stage) {
+    let is_regular = operation.has_regular_forms();
+    if is_regular && continuous_length(regions, kind, first_stage) == regions.len() {
         ReductionSpecialisation::AllRegionsContinuous
     } else if operation.is_sum() && is_single_input(regions, kind) {
         ReductionSpecialisation::ScalarOutputSingleInput
     } else if is_strided(regions, kind) {
-        let has_form =
-            operation.has_regular_forms() || operation == super::operation::ReduceOperation::LogAdd;
-        if has_form && float {
+        if has_strided_form(kind) {
             ReductionSpecialisation::StridedReduce
         } else {
             ReductionSpecialisation::Default
@@ -294,18 +326,22 @@ fn longest_run(
     kind: ReduceVertexType,
     first_stage: bool,
 ) -> (usize, ReductionSpecialisation) {
-    let mut length = 1;
-    let mut chosen = specialisation_for(&regions[..1], kind, first_stage);
-    while length < regions.len() {
-        let candidate = specialisation_for(&regions[..=length], kind, first_stage);
-        // All other specialisations take a single region, or gain nothing from more.
-        if !takes_many(candidate) {
-            break;
-        }
-        length += 1;
-        chosen = candidate;
+    // All other specialisations take a single region, or gain nothing from more.
+    let mut continuous = 0;
+    if kind.operation.has_regular_forms() {
+        continuous = continuous_length(regions, kind, first_stage);
     }
-    (length, chosen)
+    let mut length = continuous.max(1);
+    if has_strided_form(kind) {
+        length = strided_length(regions, kind, length);
+    }
+    if length == 1 {
+        (1, specialisation_for(&regions[..1], kind, first_stage))
+    } else if length <= continuous {
+        (length, ReductionSpecialisation::AllRegionsContinuous)
+    } else {
+        (length, ReductionSpecialisation::StridedReduce)
+    }
 }
 
 /// Distributes the regions of one worker over the cheapest vertices.
@@ -407,6 +443,68 @@ fn vertex_cycles(
             let pieces: Vec<(u64, Vec<u64>)> =
                 regions.iter().map(|region| (region.outputs, region.pieces())).collect();
             cycles::general(kind, pieces.iter().map(|(outputs, pieces)| (*outputs, &pieces[..])))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ReduceOperation, ReduceResultUse};
+    use super::*;
+    use proptest::prelude::*;
+    use tilescope_test_tiers::cases;
+
+    /// Regions side by side, most of them alike: seeds of their sizes, gaps and kinds.
+    fn regions(seeds: &[[u64; 3]]) -> Vec<RegionReduction> {
+        let mut column = 0;
+        let mut offset = 0;
+        let mut regions = Vec::new();
+        for [size, gap, kind] in seeds {
+            let outputs = [1, 1, 4, 2][*size as usize % 4];
+            column += u64::from(*gap == 0);
+            offset += u64::from(*gap == 1);
+            let (inner, outer) = if outputs == 1 { (4, 1) } else { (1, 3) };
+            let operands = match kind {
+                0 => RegionOperands::Pieces(vec![outputs * inner; outer as usize]),
+                _ => RegionOperands::Regular { offset, stride: 8 },
+            };
+            let columns = vec![column..column + outputs];
+            regions.push(RegionReduction { columns, outputs, inner, outer, operands });
+            column += outputs;
+            offset += outputs * inner;
+        }
+        regions
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(2000).max(300)))]
+        /// A run is as long as the specialisations of its beginnings say, one after another.
+        #[test]
+        fn runs_end_where_no_vertex_takes_another_region(
+            same in [0u64..4, 2u64..9, 0u64..9],
+            seeds in prop::collection::vec([0u64..4, 0u64..9, 0u64..9], 1..12),
+            alike in 0usize..12,
+            first_stage: bool,
+            half: bool,
+            operation in prop::sample::select(vec![ReduceOperation::Add, ReduceOperation::Max]),
+        ) {
+            let mut seeds = seeds;
+            for seed in seeds.iter_mut().take(alike) {
+                *seed = same;
+            }
+            let regions = regions(&seeds);
+            let dtype = if half { DType::Half } else { DType::Float };
+            let result = ReduceResultUse::PLAIN;
+            let kind = ReduceVertexType { operation, input: dtype, output: dtype, result };
+            let mut expected = (1, specialisation_for(&regions[..1], kind, first_stage));
+            for length in 2..=regions.len() {
+                let form = specialisation_for(&regions[..length], kind, first_stage);
+                if !takes_many(form) {
+                    break;
+                }
+                expected = (length, form);
+            }
+            prop_assert_eq!(longest_run(&regions, kind, first_stage), expected);
         }
     }
 }
