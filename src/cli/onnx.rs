@@ -18,7 +18,7 @@ use tilescope_sim::onnx::{
     ImportedFile, OpState, annotated_stages, has_loss, op_state, refused_nodes,
 };
 use tilescope_sim::specification::{Spec, SpecSource};
-use tilescope_sim::{EnoughIpus, compile, enough_ipus};
+use tilescope_sim::{MoreIpus, compile, enough_ipus};
 
 /// `tilescope onnx`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "onnx", arguments, run };
@@ -171,7 +171,8 @@ enum ModelFit {
         machine: String,
         fit: MemoryFit,
         fullest_tile: Bytes,
-        enough: Option<EnoughIpus>,
+        /// The last number of IPUs that was tried, if it does not fit.
+        more: Option<MoreIpus>,
     },
 }
 
@@ -203,7 +204,7 @@ impl ModelFit {
             machine: format!("{doing} on {ipus} x {chip}"),
             fit: memory_fit(&compiled.compilation),
             fullest_tile: compiled.fullest_tile(),
-            enough: match compiled.tiles_out_of_memory() {
+            more: match compiled.tiles_out_of_memory() {
                 0 => None,
                 _ => enough_ipus(source, spec),
             },
@@ -213,14 +214,14 @@ impl ModelFit {
     fn words(&self) -> String {
         match self {
             Self::Refused(problem) => format!("cannot be simulated: {problem}"),
-            Self::Compiled { machine, fit, fullest_tile, enough } => {
+            Self::Compiled { machine, fit, fullest_tile, more } => {
                 let mut words = format!(
                     "{machine}: {}, fullest tile {}",
                     fit.words(),
                     binary_bytes(fullest_tile.0)
                 );
-                if let Some(enough) = enough {
-                    words += &format!(". {}", enough.words());
+                if let Some(more) = more {
+                    words += &format!(". {}", more.words());
                 }
                 words
             }
@@ -230,13 +231,16 @@ impl ModelFit {
     fn json(&self) -> Value {
         match self {
             Self::Refused(problem) => json!({ "refused": problem }),
-            Self::Compiled { machine, fit, fullest_tile, enough } => json!({
-                "machine": machine,
-                "fit": fit,
-                "fullest_tile_bytes": fullest_tile.0,
-                "enough_ipus": enough.as_ref().map(|enough| enough.ipus),
-                "changes": enough.as_ref().map(|enough| &enough.changes),
-            }),
+            Self::Compiled { machine, fit, fullest_tile, more } => {
+                let enough = more.as_ref().filter(|more| more.fits);
+                json!({
+                    "machine": machine,
+                    "fit": fit,
+                    "fullest_tile_bytes": fullest_tile.0,
+                    "enough_ipus": enough.map(|enough| enough.ipus),
+                    "changes": enough.map(|enough| &enough.changes),
+                })
+            }
         }
     }
 }

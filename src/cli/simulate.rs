@@ -189,8 +189,8 @@ fn check(
         tiles => {
             let mut words =
                 format!("It does not fit in memory: {} tiles exceed their memory.", grouped(tiles));
-            if let Some(enough) = enough_ipus(source, &spec) {
-                words += &format!(" {}.", enough.words());
+            if let Some(more) = enough_ipus(source, &spec) {
+                words += &format!(" {}.", more.words());
             }
             words
         }
@@ -295,9 +295,8 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
     let source = source(name, matches)?;
     let spec = build(&source)?;
     let mut simulation = compiled(&spec, matches)?;
-    if simulation.tiles_out_of_memory() > 0
-        && let Some(enough) = enough_ipus(&source, &spec)
-    {
+    let does_fit = simulation.tiles_out_of_memory() == 0;
+    if !does_fit && let Some(enough) = enough_ipus(&source, &spec).filter(|more| more.fits) {
         simulation.add_note(enough.words());
     }
     let path = write_report(&simulation, matches, output)?;
@@ -311,6 +310,10 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
         "\nNext: tilescope {directory}            open the report\n      tilescope summary \
          {directory}    print all figures"
     )?;
+    if !does_fit {
+        let command = format!("tilescope insights --prove {directory}");
+        writeln!(output, "      {command}    find the smallest change with which it fits")?;
+    }
     Ok(())
 }
 

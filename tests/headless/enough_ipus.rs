@@ -1,10 +1,10 @@
 //! Advice for users with a model that does not fit.
 
 use tilescope_sim::specification::{Spec, SpecSource};
-use tilescope_sim::{EnoughIpus, compile, enough_ipus};
+use tilescope_sim::{MoreIpus, compile, enough_ipus};
 
 /// The advice for a spec.
-fn advised(spec: &str, overrides: &[&str]) -> (SpecSource, Option<EnoughIpus>) {
+fn advised(spec: &str, overrides: &[&str]) -> (SpecSource, Option<MoreIpus>) {
     let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
     let source = SpecSource::find(spec, &overrides).expect("found");
     let advised = enough_ipus(&source, &Spec::build(&source).expect("valid"));
@@ -50,9 +50,14 @@ fn the_advised_number_fits_and_half_of_it_does_not() {
 }
 
 #[test]
-fn no_advice_if_nothing_helps() {
-    // A single block cannot be split, and a full Pod has no more IPUs.
-    assert_eq!(advised("too_large", &[]).1, None);
+fn the_advice_says_if_more_ipus_do_not_help() {
+    // A single block cannot be split.
+    let advice = advised("too_large", &[]).1.expect("two IPUs were tried");
+    assert!(!advice.fits && advice.words().contains("one block"), "{advice:?}");
+    let two = ["model.layers=2", "model.width=14336", "target.ipus=1"];
+    let advice = advised(LAYERS, &two).1.expect("four IPUs were tried");
+    assert!(!advice.fits && advice.words().starts_with("4 IPUs do not hold it"), "{advice:?}");
+    // A full Pod has no more IPUs.
     let full = ["target.name=pod4", "options.replication_factor=4"];
     assert_eq!(advised(LAYERS, &[&LARGE[..], &full].concat()).1, None);
 }

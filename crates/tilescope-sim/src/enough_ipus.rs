@@ -11,18 +11,29 @@ use crate::specification::{AutoStage, ExecutionStrategy, Spec, SpecSource};
 /// The largest number of IPUs of a replica that is tried.
 const MOST_IPUS: u32 = 64;
 
-/// A number of IPUs that holds a model.
+/// The last number of IPUs that was tried for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnoughIpus {
+pub struct MoreIpus {
     /// IPUs of a replica.
     pub ipus: u32,
+    /// True if they hold the model.
+    pub fits: bool,
+    /// Number of stages with work.
+    pub stages: usize,
     /// Keys with their values, in the form of `--set`.
     pub changes: Vec<String>,
 }
 
-impl EnoughIpus {
+impl MoreIpus {
     /// The advice, with arguments to copy.
     pub fn words(&self) -> String {
+        if !self.fits {
+            let problem = match self.stages {
+                1 => "It is one block, which cannot be split over IPUs".to_owned(),
+                _ => format!("{} IPUs do not hold it, with its blocks spread evenly", self.ipus),
+            };
+            return format!("{problem}: `tilescope tune` looks for other changes");
+        }
         let mut words = format!("It fits on {} IPUs:", self.ipus);
         for change in &self.changes {
             // Shells expand names with brackets as patterns.
@@ -34,42 +45,35 @@ impl EnoughIpus {
 }
 
 /// Returns the number of IPUs that hold a model that does not fit with `spec`, and the number of
-/// micro-batches that they need. Returns `None` if its blocks cannot be split that far, or if the
-/// system has no more IPUs.
-pub fn enough_ipus(source: &SpecSource, spec: &Spec) -> Option<EnoughIpus> {
+/// micro-batches that they need; or the largest number with work for each IPU, if it does not hold
+/// the model. Returns `None` if no larger number can be tried.
+pub fn enough_ipus(source: &SpecSource, spec: &Spec) -> Option<MoreIpus> {
     if spec.options.execution == ExecutionStrategy::Phased {
         return None;
     }
     let mut ipus = spec.target.ipus.next_power_of_two();
+    let mut last = None;
     while ipus < MOST_IPUS {
         ipus *= 2;
-        let found = EnoughIpus { ipus, changes: changes_for_ipus(spec, ipus) };
-        let even = even_split(source, &found)?;
-        if even.fits {
-            return Some(found);
-        }
+        let Some(tried) = even_split(source, ipus, changes_for_ipus(spec, ipus)) else { break };
         // Additional IPUs would have nothing to do.
-        if even.stages < ipus as usize {
-            return None;
+        let is_last = tried.fits || tried.stages < ipus as usize;
+        last = Some(tried);
+        if is_last {
+            break;
         }
     }
-    None
-}
-
-/// A split of blocks evenly over IPUs.
-struct EvenSplit {
-    stages: usize,
-    fits: bool,
+    last
 }
 
 /// Compiles a spec for another number of IPUs. Returns `None` if the spec is rejected.
-fn even_split(source: &SpecSource, on: &EnoughIpus) -> Option<EvenSplit> {
+fn even_split(source: &SpecSource, ipus: u32, changes: Vec<String>) -> Option<MoreIpus> {
     let mut source = source.clone();
-    source.overrides.extend(on.changes.iter().cloned());
+    source.overrides.extend(changes.iter().cloned());
     source.overrides.push("options.auto_stage=same_as_ipu".to_owned());
     let compiled = compile(&Spec::build(&source).ok()?).ok()?;
     let fits = compiled.tiles_out_of_memory() == 0;
-    Some(EvenSplit { stages: compiled.placement.stages.len(), fits })
+    Some(MoreIpus { ipus, fits, stages: compiled.placement.stages.len(), changes })
 }
 
 /// The changes of a spec with which a replica runs on a given number of IPUs, as `--set` takes them.

@@ -31,7 +31,7 @@ pub mod targets;
 pub mod validate;
 
 pub use balance::{BalancedSplit, BalancedStage, balance};
-pub use enough_ipus::{EnoughIpus, changes_for_ipus, enough_ipus};
+pub use enough_ipus::{MoreIpus, changes_for_ipus, enough_ipus};
 pub use simulation::{
     LaneCycleSums, MOST_RECORDS, ProgramFigures, RunForecast, SimulateError, Simulation, compile,
     simulate,

@@ -128,7 +128,7 @@ mod tests {
             let count = count as usize;
             assert_eq!(interference.count(), count * (count - 1));
         }
-        assert!(!SlotInterference::new(&kept_results(500)).is_dense());
+        assert!(!SlotInterference::new(&kept_results(100)).is_dense());
     }
 
     #[test]
