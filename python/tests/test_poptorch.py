@@ -163,11 +163,22 @@ class OptionsTest(unittest.TestCase):
                     options._Popart.setEngineOptions({name: "true"})
                 with self.assertRaisesRegex(poptorch.Error, words):
                     options._Popart.set("engineOptions", {name: "true"})
-                asked = {"POPLAR_ENGINE_OPTIONS": f'{{"{name}": "true"}}'}
-                with unittest.mock.patch.dict(os.environ, asked):
-                    with self.assertRaisesRegex(poptorch.Error, words):
-                        poptorch.Options()
+                for variable in ["POPLAR_ENGINE_OPTIONS", "POPLAR_RUNTIME_OPTIONS"]:
+                    asked = {variable: f'{{"{name}": "true"}}'}
+                    with unittest.mock.patch.dict(os.environ, asked):
+                        with self.assertRaisesRegex(poptorch.Error, words):
+                            poptorch.Options()
         self.assertEqual(options._Popart.options, {})
+
+    def test_runtime_options_are_read_after_engine_options(self):
+        threads = '{"streamCallbacks.numWorkerThreads": "%d"}'
+        asked = {
+            "POPLAR_ENGINE_OPTIONS": threads % 2,
+            "POPLAR_RUNTIME_OPTIONS": threads % 3,
+        }
+        with unittest.mock.patch.dict(os.environ, asked):
+            options = _simulation._engine_options(poptorch.Options())
+        self.assertEqual(options, {"streamCallbacks.numWorkerThreads": "3"})
 
     def test_policies_of_casts_are_told(self):
         options = poptorch.Options()
@@ -205,7 +216,7 @@ class OptionsTest(unittest.TestCase):
         options = poptorch.Options()
         for row in re.findall(r"^\| (`.+?) \|", text, re.MULTILINE):
             for name in re.findall(r"`([A-Za-z_.]+)`", row):
-                if name == "POPLAR_ENGINE_OPTIONS" or name == "replicaGrouping":
+                if name.startswith("POPLAR_") or name == "replicaGrouping":
                     continue
                 first, *rest = name.split(".")
                 found = options if first == "Options" else getattr(poptorch, first, None)

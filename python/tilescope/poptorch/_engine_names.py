@@ -37,6 +37,8 @@ _NAMES = """
     target.supervisorStackSizeInBytes target.syncMethod target.syncPollPeriodUs
     target.syncReplicasIndependently target.useBufferedCompletions target.workerStackSizeInBytes
     """.split()
+#: Environment variables with options, as JSON.
+VARIABLES = ("POPLAR_ENGINE_OPTIONS", "POPLAR_RUNTIME_OPTIONS")
 _GROUPS = sorted({name.split(".")[0] for name in _NAMES})
 
 
@@ -55,12 +57,15 @@ def check(options: dict) -> dict:
 
 
 def environment() -> dict:
-    """The options of ``POPLAR_ENGINE_OPTIONS``."""
-    text = os.environ.get("POPLAR_ENGINE_OPTIONS", "")
-    try:
-        options = json.loads(text or "{}")
-    except ValueError as error:
-        raise Error(f"POPLAR_ENGINE_OPTIONS is not valid JSON: {error}") from error
-    if not isinstance(options, dict):
-        raise Error(f"POPLAR_ENGINE_OPTIONS must be a JSON object, not {text}")
-    return check(options)
+    """The options of the environment. ``POPLAR_RUNTIME_OPTIONS`` is read last."""
+    options = {}
+    for variable in VARIABLES:
+        text = os.environ.get(variable, "")
+        try:
+            found = json.loads(text or "{}")
+        except ValueError as error:
+            raise Error(f"{variable} is not valid JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise Error(f"{variable} must be a JSON object, not {text}")
+        options.update(check(found))
+    return options

@@ -23,8 +23,8 @@ _OVERLAPS = {
 def report_directory(options: Options, training: bool) -> pathlib.Path | None:
     """The directory in which Poplar would write the report of a model; None if it would write none.
 
-    ``POPLAR_ENGINE_OPTIONS`` overrides the options of the script. Each model has a subdirectory,
-    named ``training`` or ``inference`` unless the options name it.
+    ``POPLAR_ENGINE_OPTIONS`` and ``POPLAR_RUNTIME_OPTIONS`` override the options of the script.
+    Each model has a subdirectory, named ``training`` or ``inference`` unless the options name it.
     """
     engine = _engine_options(options)
     wanted = any(
@@ -39,7 +39,7 @@ def report_directory(options: Options, training: bool) -> pathlib.Path | None:
 
 
 def _engine_options(options: Options) -> dict:
-    """Poplar's options: those of the script, overridden by ``POPLAR_ENGINE_OPTIONS``."""
+    """Poplar's options: those of the script, overridden by the environment."""
     return {**options._Popart.options.get("engineOptions", {}), **_engine_names.environment()}
 
 
