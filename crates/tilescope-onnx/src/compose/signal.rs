@@ -306,6 +306,7 @@ fn roi_align(of: &mut NodeComposition) -> Composed {
         0 => POINTS_OF_BIN,
         points => points,
     };
+    let samples_of_bins = bins.map(|size| size.saturating_mul(points));
     let scale = of.float("spatial_scale", 1.0)?;
     let scale = of.number(of.element(regions), scale)?;
     let scaled = of.node("regions", "Mul", &[regions, scale], &[])?;
@@ -317,7 +318,7 @@ fn roi_align(of: &mut NodeComposition) -> Composed {
         let [from, to] = [sides[at], sides[at + 2]];
         let length = of.node(&format!("{part}/length"), "Sub", &[to, from], &[])?;
         let fractions =
-            of.table(&format!("{part}/fractions"), element, vec![1, bins[at] * points])?;
+            of.table(&format!("{part}/fractions"), element, vec![1, samples_of_bins[at]])?;
         let inside = of.node(&format!("{part}/inside"), "Mul", &[length, fractions], &[])?;
         let place = of.node(&format!("{part}/place"), "Add", &[inside, from], &[])?;
         let low = of.number(element, 0.0)?;
@@ -325,7 +326,7 @@ fn roi_align(of: &mut NodeComposition) -> Composed {
         let high = of.number(element, size.saturating_sub(1) as f64)?;
         let place = of.node(&format!("{part}/edge"), "Clip", &[place, low, high], &[])?;
         let mut shape = vec![count, 1, 1];
-        shape[2 - at] = bins[at] * points;
+        shape[2 - at] = samples_of_bins[at];
         let place = of.reshape(&format!("{part}/axis"), place, &shape)?;
         axes.push(ImageAxis::of(of, part, place, size)?);
     }
@@ -356,7 +357,8 @@ fn affine_grid(of: &mut NodeComposition) -> Composed {
     else {
         return Err(of.error("its size does not fit its matrices"));
     };
-    let points = of.table("points", of.element(x), vec![fields.iter().product(), *columns])?;
+    let count = fields.iter().copied().fold(1, u64::saturating_mul);
+    let points = of.table("points", of.element(x), vec![count, *columns])?;
     let turned = of.transpose("matrices", x, &[0, 2, 1])?;
     let made = of.node("product", "MatMul", &[points, turned], &[])?;
     let shape = [&[*batch], fields, &[*axes]].concat();

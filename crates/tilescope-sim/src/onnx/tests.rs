@@ -184,14 +184,19 @@ fn weights_have_the_type_of_their_partners() {
 /// Operators that are modelled, but not with these attributes, are reported before the simulation.
 #[test]
 fn operators_that_the_simulation_rejects_are_not_called_modelled() {
-    let text = "opset 18; a = MaxPool f32:1,2,8,8 kernel_shape=2,2 dilations=2,2 @pool; Relu a";
-    let file = OnnxFile::read(Cursor::new(onnx_text::model(text).bytes())).expect("a file");
-    let graph = file.resolve(&DimValues::default()).expect("fixed sizes");
-    let refused = refused_nodes(&graph);
-    assert_eq!(refused.len(), 1);
-    assert!(refused[0].1.contains("\"pool\"") || refused[0].1.contains("pool"), "{refused:?}");
-    let error = imported(&onnx_text::model(text), FuseChoice::None, false).expect_err("refused");
-    assert_eq!(error.to_string(), refused[0].1);
+    for (text, name) in [
+        ("a = MaxPool f32:1,2,8,8 kernel_shape=2,2 dilations=2,2 @pool; Relu a", "pool"),
+        ("a = Resize f32:1,2,4096,6 _ f32:4=1,1,0.001,1 mode=linear antialias=1 @wide", "wide"),
+    ] {
+        let model = onnx_text::model(&format!("opset 18; {text}"));
+        let file = OnnxFile::read(Cursor::new(model.bytes())).expect("a file");
+        let graph = file.resolve(&DimValues::default()).expect("fixed sizes");
+        let refused = refused_nodes(&graph);
+        assert_eq!(refused.len(), 1, "{text}");
+        assert!(refused[0].1.contains(name), "{refused:?}");
+        let error = imported(&model, FuseChoice::None, false).expect_err("refused");
+        assert_eq!(error.to_string(), refused[0].1);
+    }
 }
 
 /// Patterns as exporters write them, applied to the result of a product, with the operators that

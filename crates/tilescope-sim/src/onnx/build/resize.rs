@@ -9,6 +9,9 @@ use crate::shape::{TensorId, TensorInfo};
 
 pub(super) const OPS: &[OpBuilder] = &[composed("Resize", resize), composed("Upsample", resize)];
 
+/// The largest number of elements on each side of a position that are added one by one.
+const MOST_NEIGHBOURS: u64 = 128;
+
 /// Resizes axis by axis, as popart does (willow/src/popx/op/resizex.cpp). Nearest elements are
 /// copies, linear and cubic ones a weighted sum of two and of four elements, or of more with
 /// antialiasing.
@@ -65,7 +68,12 @@ impl Places {
     /// a smaller result.
     fn neighbours(&self, node: &NodeImport, reach: u64) -> Result<u64, GraphError> {
         let widened = node.int("antialias", 0)? != 0 && self.scale > 1.0;
-        Ok(if widened { whole((reach as f64 * self.scale).ceil()) } else { reach })
+        let wide = if widened { whole((reach as f64 * self.scale).ceil()) } else { reach };
+        if wide > MOST_NEIGHBOURS {
+            let problem = format!("antialiasing over {wide} elements on each side");
+            return Err(node.refuse(ImportProblem::NotModelled(problem)));
+        }
+        Ok(wide)
     }
 
     /// Rounds positions to elements of the axis.
