@@ -11,8 +11,8 @@ use crate::onnx_file::{value_info, weight};
 ///   `i32`, `i8`, `u8`, `bool` and `str`. Without dimensions it is a scalar.
 /// - `y z = Split x w:3,4 axis=1 @name` is a node, `y = ` may be left out. Operands may be declared
 ///   in place; `_` is an absent one. A value with a comma is a list of integers, or of floats if it
-///   has a point; one with a point a float, one of digits an integer, anything else a string, in quotes if it has spaces.
-///   `com.example.Op` is an operator of a domain.
+///   has a point; one with a point a float, one of digits an integer, anything else a string, in
+///   quotes if it has spaces. `com.example.Op` is an operator of a domain.
 ///
 /// # Panics
 ///

@@ -12,6 +12,8 @@ mod quantized_ops;
 mod sequence;
 mod signal;
 
+pub(crate) use bags::BAG_CALL;
+
 use crate::attributes::{AttributeValue, Attributes};
 use crate::constant::ConstantData;
 use crate::element::ElementKind;
@@ -57,17 +59,15 @@ pub(crate) fn embedding_bag(of: &mut NodeComposition) -> Composed {
     bags::called(of)
 }
 
-/// Composes an `EmbeddingBag`, and a sequence of its bags, one row each.
+/// Composes an `EmbeddingBag`: a sequence of its bags, one row each, and their number.
 pub(crate) fn bags_in_sequence(of: &mut NodeComposition, bags: u64) -> Composed {
     let Some(made) = bags::called(of)? else { return Ok(None) };
     let Some(y) = made.first().copied().flatten() else { return Ok(None) };
-    sequence::of_slices(of, y, bags)
-}
-
-/// A known number of elements.
-pub(crate) fn count(of: &mut NodeComposition, count: u64) -> Result<ValueId, OnnxError> {
-    let count = ConstantData::Ints(signed(&[count]));
-    of.resolver.known(of.identity, ElementKind::Int64, Vec::new(), count)
+    let Some(mut made) = sequence::of_slices(of, y, bags)? else { return Ok(None) };
+    let count = ConstantData::Ints(signed(&[bags]));
+    let count = of.resolver.known(of.identity, ElementKind::Int64, Vec::new(), count)?;
+    made.push(Some(count));
+    Ok(Some(made))
 }
 
 /// Operators that may be decomposed into standard ones, with the prefix of their set.
@@ -164,6 +164,11 @@ impl<'r> NodeComposition<'r, '_> {
         self.value(id).content.as_ref()?.ints()
     }
 
+    /// The sizes in a value, if known.
+    fn known_sizes(&self, id: ValueId) -> Option<Vec<u64>> {
+        sizes(&self.known_ints(id)?)
+    }
+
     /// Adds a part with one result.
     fn node(
         &mut self,
@@ -173,7 +178,18 @@ impl<'r> NodeComposition<'r, '_> {
         attributes: &[(&str, AttributeValue)],
     ) -> Result<ValueId, OnnxError> {
         let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
-        let made = self.nodes(part, op, &inputs, attributes, 1)?;
+        self.node_of(part, op, &inputs, attributes)
+    }
+
+    /// As [`Self::node`], with operands that may be absent.
+    fn node_of(
+        &mut self,
+        part: &str,
+        op: &str,
+        inputs: &[Option<ValueId>],
+        attributes: &[(&str, AttributeValue)],
+    ) -> Result<ValueId, OnnxError> {
+        let made = self.nodes(part, op, inputs, attributes, 1)?;
         made.first().copied().ok_or_else(|| self.error("one of its parts has no result"))
     }
 
@@ -264,6 +280,19 @@ impl<'r> NodeComposition<'r, '_> {
         self.node(part, "Expand", &[x, dims], &[])
     }
 
+    /// Adds rows to the rows of zeros that `numbers` name.
+    fn row_sums(
+        &mut self,
+        rows: ValueId,
+        numbers: ValueId,
+        dims: [u64; 2],
+    ) -> Result<ValueId, OnnxError> {
+        let zero = self.number(self.element(rows), 0.0)?;
+        let empty = self.expand("empty", zero, &dims)?;
+        let add = [("reduction", AttributeValue::Text("add".to_owned()))];
+        self.node("sums", "ScatterND", &[empty, numbers, rows], &add)
+    }
+
     fn concat(&mut self, part: &str, of: &[ValueId], axis: i64) -> Result<ValueId, OnnxError> {
         self.node(part, "Concat", of, &[("axis", AttributeValue::Int(axis))])
     }
@@ -289,6 +318,11 @@ impl<'r> NodeComposition<'r, '_> {
             None => Ok(x),
         }
     }
+}
+
+/// Integers as sizes, if none is below zero.
+fn sizes(numbers: &[i64]) -> Option<Vec<u64>> {
+    numbers.iter().map(|number| u64::try_from(*number).ok()).collect()
 }
 
 /// Sizes as a list of integers; they are far below the largest integer.

@@ -111,7 +111,7 @@ pub(crate) fn resolve(
         inlined: 0,
         rejected: 0,
     };
-    let resolved = resolver.graph(file, graph, given);
+    let resolved = resolver.graph(file, graph);
     if let Some(error) = std::mem::take(&mut resolver.open).into_error() {
         return Err(error);
     }
@@ -172,10 +172,9 @@ impl<'f> Resolver<'f> {
         &mut self,
         file: &'f OnnxFile,
         graph: &'f GraphProto,
-        given: &DimValues,
     ) -> Result<(Vec<ValueId>, Vec<ValueId>), OnnxError> {
         let mut scope = Scope::of_model(&file.model.opset_imports, graph);
-        let inputs = self.inputs(file, given.first, &mut scope)?;
+        let inputs = self.inputs(file, self.given.first, &mut scope)?;
         self.initializers(&graph.initializers, &mut scope)?;
         for at in &file.order {
             self.node(&graph.nodes[*at], &mut scope)?;

@@ -10,7 +10,7 @@ mod structure;
 
 use crate::{DimValues, OnnxError, OnnxFile, OnnxGraph};
 use std::io::Cursor;
-use tilescope_fixtures::onnx_file::OnnxFileBuilder;
+use tilescope_fixtures::onnx_file::{Message, Node, OnnxFileBuilder, graph};
 
 /// Reads a model and gives all its dimensions values.
 fn resolved(model: &OnnxFileBuilder) -> Result<OnnxGraph, OnnxError> {
@@ -31,4 +31,9 @@ fn refusal(model: &OnnxFileBuilder) -> String {
 fn dims_of_output(model: &OnnxFileBuilder, at: usize) -> Vec<u64> {
     let graph = resolved(model).unwrap_or_else(|error| panic!("{error}"));
     graph.value(graph.outputs[at]).dims.clone()
+}
+
+/// A branch with one operator on a tensor from outside.
+fn branch(op: &str, operand: &str) -> Message {
+    graph(&[Node::new(op, &[operand], &["b"])], &[], &[], &["b"])
 }

@@ -26,10 +26,13 @@ struct Bags {
     counts: [u64; 2],
 }
 
+/// The name of `EmbeddingBag` in calls of ATen.
+pub(crate) const BAG_CALL: &str = "embedding_bag";
+
 /// Attributes are those of ATen, and `looked_up` if the first operand is the rows of the indices
 /// instead of the table.
 pub(super) fn called(of: &mut NodeComposition) -> Composed {
-    if of.attributes.text("operator")? != Some("embedding_bag") {
+    if of.attributes.text("operator")? != Some(BAG_CALL) {
         return Ok(None);
     }
     let mode = match of.int("mode", 0)? {
@@ -154,10 +157,7 @@ fn reduced_bags(
             let numbers = of.node("numbers/from_zero", "Sub", &[numbers, one], &[])?;
             let numbers = of.cast("numbers/type", numbers, ElementKind::Int64)?;
             let numbers = of.reshape("numbers/rows", numbers, &[count, 1])?;
-            let zero = of.number(of.element(rows), 0.0)?;
-            let empty = of.expand("empty", zero, &[number, width])?;
-            let add = [("reduction", AttributeValue::Text("add".to_owned()))];
-            let sums = of.node("sums", "ScatterND", &[empty, numbers, rows], &add)?;
+            let sums = of.row_sums(rows, numbers, [number, width])?;
             if mode == BagMode::Mean { divided(of, sums, starts, bags.counts) } else { Ok(sums) }
         }
     }

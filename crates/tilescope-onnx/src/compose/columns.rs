@@ -1,7 +1,6 @@
 //! `Col2Im`, the sum of the blocks of an image (`torch.nn.Fold`).
 
-use super::{Compose, Composed, NodeComposition, only, signed};
-use crate::attributes::AttributeValue;
+use super::{Compose, Composed, NodeComposition, only, signed, sizes};
 use crate::element::ElementKind;
 use crate::error::OnnxError;
 use crate::graph::ValueId;
@@ -33,14 +32,6 @@ impl BlockAxis {
     }
 }
 
-/// Known sizes of an operand.
-fn sizes(of: &NodeComposition, at: usize) -> Result<Vec<u64>, OnnxError> {
-    let id = of.input(at)?;
-    let known = of.known_ints(id).ok_or_else(|| of.error("its sizes are not constant"))?;
-    let sizes: Option<Vec<u64>> = known.iter().map(|size| u64::try_from(*size).ok()).collect();
-    sizes.ok_or_else(|| of.error("a size is below zero"))
-}
-
 /// A list attribute with a number for each axis, or for each side of each axis.
 fn numbers(
     of: &NodeComposition,
@@ -49,16 +40,17 @@ fn numbers(
     default: u64,
 ) -> Result<Vec<u64>, OnnxError> {
     let Some(given) = of.attributes.ints(name)? else { return Ok(vec![default; count]) };
-    let numbers: Option<Vec<u64>> =
-        given.iter().map(|number| u64::try_from(*number).ok()).collect();
-    numbers
+    sizes(given)
         .filter(|numbers| numbers.len() == count)
         .ok_or_else(|| of.error(format!("{name} {given:?} do not fit {count} numbers")))
 }
 
 fn col2im(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
-    let (image, blocks) = (sizes(of, 1)?, sizes(of, 2)?);
+    let [image, blocks] = [of.input(1)?, of.input(2)?].map(|id| of.known_sizes(id));
+    let (Some(image), Some(blocks)) = (image, blocks) else {
+        return Err(of.error("its sizes are not constant, or below zero"));
+    };
     let rank = image.len();
     let dilations = numbers(of, "dilations", rank, 1)?;
     let strides = numbers(of, "strides", rank, 1)?;
@@ -133,11 +125,8 @@ fn summed(
     let places = padded.iter().copied().fold(1, u64::saturating_mul);
     let rows = of.reshape("blocks", x, &[images, elements])?;
     let rows = of.transpose("rows", rows, &[1, 0])?;
-    let zero = of.number(of.element(x), 0.0)?;
-    let empty = of.expand("empty", zero, &[places, images])?;
     let numbers = of.table("places", ElementKind::Int64, vec![elements, 1])?;
-    let add = [("reduction", AttributeValue::Text("add".to_owned()))];
-    let sums = of.node("sums", "ScatterND", &[empty, numbers, rows], &add)?;
+    let sums = of.row_sums(rows, numbers, [places, images])?;
     let turned = of.transpose("images", sums, &[1, 0])?;
     let shape = [&[batch, channels], &padded[..]].concat();
     let mut y = of.reshape("padded", turned, &shape)?;

@@ -71,8 +71,7 @@ fn activated(of: &mut NodeComposition, op: &str) -> Composed {
     let inputs: Vec<Option<ValueId>> = of.inputs.iter().take(3).copied().collect();
     let mut attributes = of.own_attributes();
     attributes.retain(|(name, _)| !name.starts_with("activation"));
-    let made = of.nodes("product", op, &inputs, &attributes, 1)?;
-    let y = made.first().copied().ok_or_else(|| of.error("it has no result"))?;
+    let y = of.node_of("product", op, &inputs, &attributes)?;
     let added = of.optional(3);
     let y = of.plus("sum", y, added)?;
     let kind = of.attributes.text("activation")?.unwrap_or_default().to_owned();

@@ -98,6 +98,18 @@ fn integer_product(of: &mut NodeComposition, op: &str) -> Composed {
     only(y)
 }
 
+/// A bias of a product of bytes, times the scales of both operands; `None` without a bias.
+pub(super) fn scaled_bias(
+    of: &mut NodeComposition,
+    at: usize,
+) -> Result<Option<ValueId>, OnnxError> {
+    let Some(bias) = of.optional(at) else { return Ok(None) };
+    let scales = [of.input(1)?, of.input(4)?];
+    let scale = of.node("bias/scale", "Mul", &scales, &[])?;
+    let float = of.cast("bias", bias, of.element(scale))?;
+    Ok(Some(of.node("bias/scaled", "Mul", &[float, scale], &[])?))
+}
+
 /// A product of bytes with scales, like `DequantizeLinear` before and `QuantizeLinear` after it.
 fn quantized_product(of: &mut NodeComposition, op: &str) -> Composed {
     let mut operands = Vec::new();
@@ -111,13 +123,7 @@ fn quantized_product(of: &mut NodeComposition, op: &str) -> Composed {
         let axis = [("axis", AttributeValue::Int(axis))];
         operands.push(of.node(part, "DequantizeLinear", &inputs, &axis)?);
     }
-    if let Some(bias) = of.optional(8) {
-        let left = of.input(1)?;
-        let right = of.input(4)?;
-        let scale = of.node("bias/scale", "Mul", &[left, right], &[])?;
-        let float = of.cast("bias", bias, of.element(scale))?;
-        operands.push(of.node("bias/scaled", "Mul", &[float, scale], &[])?);
-    }
+    operands.extend(scaled_bias(of, 8)?);
     let attributes = of.own_attributes();
     let y = of.node("product", op, &operands, &attributes)?;
     let scale = of.input(6)?;
@@ -220,8 +226,8 @@ fn quantize_blocks(of: &mut NodeComposition) -> Composed {
         }
     }
     inputs.insert(0, Some(y));
-    let made = of.nodes("bytes", "QuantizeLinear", &inputs, &attributes, 1)?;
-    let y = of.reshape("blocks/join", made[0], &dims)?;
+    let made = of.node_of("bytes", "QuantizeLinear", &inputs, &attributes)?;
+    let y = of.reshape("blocks/join", made, &dims)?;
     only(y)
 }
 
@@ -229,8 +235,7 @@ fn quantize_blocks(of: &mut NodeComposition) -> Composed {
 fn as_standard(of: &mut NodeComposition, op: &str) -> Composed {
     let attributes = of.own_attributes();
     let inputs = [Some(of.input(0)?), Some(of.input(1)?), of.optional(2)];
-    let made = of.nodes("standard", op, &inputs, &attributes, 1)?;
-    Ok(Some(made.into_iter().map(Some).collect()))
+    only(of.node_of("standard", op, &inputs, &attributes)?)
 }
 
 /// `(x - zero) . scale`, with a separate axis for blocks. Each block has a scale.

@@ -1,6 +1,7 @@
 //! Operators of onnxruntime's quantiser on bytes. IPUs compute with floats, so each is the standard
 //! operator between `DequantizeLinear` and `QuantizeLinear`.
 
+use super::quantized::scaled_bias;
 use super::{Compose, Composed, NodeComposition, only};
 use crate::attributes::AttributeValue;
 use crate::error::OnnxError;
@@ -27,18 +28,14 @@ fn floats(
     axis: i64,
 ) -> Result<ValueId, OnnxError> {
     let inputs = [Some(of.input(at)?), Some(of.input(at + 1)?), of.optional(at + 2)];
-    let used = if inputs[2].is_some() { 3 } else { 2 };
     let axis = [("axis", AttributeValue::Int(axis))];
-    let made = of.nodes(part, "DequantizeLinear", &inputs[..used], &axis, 1)?;
-    made.first().copied().ok_or_else(|| of.error("one of its parts has no result"))
+    of.node_of(part, "DequantizeLinear", &inputs, &axis)
 }
 
 /// Bytes of a result, with the scale at an input and the zero point after it.
 fn bytes(of: &mut NodeComposition, y: ValueId, at: usize) -> Composed {
     let inputs = [Some(y), Some(of.input(at)?), of.optional(at + 1)];
-    let used = if inputs[2].is_some() { 3 } else { 2 };
-    let made = of.nodes("bytes", "QuantizeLinear", &inputs[..used], &[], 1)?;
-    Ok(Some(made.into_iter().map(Some).collect()))
+    only(of.node_of("bytes", "QuantizeLinear", &inputs, &[])?)
 }
 
 /// A standard operator of `count` operands, each with scale and zero point.
@@ -75,12 +72,7 @@ fn gemm(of: &mut NodeComposition) -> Composed {
     let columns = if of.int("transB", 0)? == 0 { 1 } else { 0 };
     let right = floats(of, "right", 3, columns)?;
     let mut operands = vec![left, right];
-    if let Some(bias) = of.optional(6) {
-        let scales = [of.input(1)?, of.input(4)?];
-        let scale = of.node("bias/scale", "Mul", &scales, &[])?;
-        let bias = of.cast("bias", bias, of.element(scale))?;
-        operands.push(of.node("bias/scaled", "Mul", &[bias, scale], &[])?);
-    }
+    operands.extend(scaled_bias(of, 6)?);
     let attributes = of.own_attributes();
     let y = of.node("product", "Gemm", &operands, &attributes)?;
     if of.optional(7).is_some() { bytes(of, y, 7) } else { only(y) }

@@ -62,11 +62,24 @@ fn sequence(of: &mut NodeComposition, elements: Vec<ValueId>) -> Composed {
 /// A sequence of the slices of the first axis.
 pub(super) fn of_slices(of: &mut NodeComposition, x: ValueId, count: u64) -> Composed {
     let lengths = vec![1; usize::try_from(count).unwrap_or(usize::MAX).min(MOST_PARTS + 1)];
+    let parts = parts_of(of, x, 0, &lengths)?;
+    sequence(of, parts)
+}
+
+/// The parts of an axis.
+fn parts_of(
+    of: &mut NodeComposition,
+    x: ValueId,
+    axis: usize,
+    lengths: &[u64],
+) -> Result<Vec<ValueId>, OnnxError> {
     if lengths.len() > MOST_PARTS {
         return Err(of.error(format!("it has more than {MOST_PARTS} results")));
     }
-    let parts = of.split("parts", x, 0, &lengths)?;
-    sequence(of, parts)
+    match lengths.len() {
+        0 => Ok(Vec::new()),
+        _ => of.split("parts", x, i64::try_from(axis).unwrap_or(0), lengths),
+    }
 }
 
 /// The tensors of the first operand.
@@ -95,10 +108,7 @@ fn split(of: &mut NodeComposition) -> Composed {
         None => (vec![1; usize::try_from(size).unwrap_or(0)], true),
         Some(split) => {
             let refuse = || of.error("the lengths of its parts are not constant");
-            let given = of.known_ints(split).ok_or_else(refuse)?;
-            let given: Option<Vec<u64>> =
-                given.into_iter().map(|size| u64::try_from(size).ok()).collect();
-            let given = given.ok_or_else(refuse)?;
+            let given = of.known_sizes(split).ok_or_else(refuse)?;
             match (given[..].first(), of.dims(split).is_empty()) {
                 (Some(each), true) if *each > 0 => {
                     let last = size % each;
@@ -110,14 +120,7 @@ fn split(of: &mut NodeComposition) -> Composed {
             }
         }
     };
-    if lengths.len() > MOST_PARTS {
-        return Err(of.error(format!("it has more than {MOST_PARTS} results")));
-    }
-    let signed_axis = i64::try_from(axis).unwrap_or(0);
-    let parts = match lengths.len() {
-        0 => Vec::new(),
-        _ => of.split("parts", x, signed_axis, &lengths)?,
-    };
+    let parts = parts_of(of, x, axis, &lengths)?;
     if !is_single || of.int("keepdims", 1)? != 0 {
         return sequence(of, parts);
     }

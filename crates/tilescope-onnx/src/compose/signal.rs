@@ -226,6 +226,20 @@ impl ImageAxis {
     }
 }
 
+/// Places along an axis of this size; those outside move to its edge.
+fn inside_of(
+    of: &mut NodeComposition,
+    part: &str,
+    place: ValueId,
+    size: u64,
+) -> Result<ValueId, OnnxError> {
+    let element = of.element(place);
+    let low = of.number(element, 0.0)?;
+    #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 rows")]
+    let high = of.number(element, size.saturating_sub(1) as f64)?;
+    of.node(&format!("{part}/edge"), "Clip", &[place, low, high], &[])
+}
+
 /// The sum of the pixels at some corners around each place, with their weights. `samples` is the
 /// first row of the image of each place.
 fn corner_sum(
@@ -244,10 +258,7 @@ fn corner_sum(
             let part = format!("corner/{at}/{part}");
             let offset_value = of.number(element, *offset)?;
             let place = of.node(&part, "Add", &[axis.floor, offset_value], &[])?;
-            let low = of.number(element, 0.0)?;
-            #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 rows")]
-            let high = of.number(element, axis.size.saturating_sub(1) as f64)?;
-            let place = of.node(&format!("{part}/edge"), "Clip", &[place, low, high], &[])?;
+            let place = inside_of(of, &part, place, axis.size)?;
             places.push(of.cast(&format!("{part}/index"), place, ElementKind::Int32)?);
             if corners.len() == 1 {
                 continue;
@@ -321,10 +332,7 @@ fn roi_align(of: &mut NodeComposition) -> Composed {
             of.table(&format!("{part}/fractions"), element, vec![1, samples_of_bins[at]])?;
         let inside = of.node(&format!("{part}/inside"), "Mul", &[length, fractions], &[])?;
         let place = of.node(&format!("{part}/place"), "Add", &[inside, from], &[])?;
-        let low = of.number(element, 0.0)?;
-        #[expect(clippy::cast_precision_loss, reason = "no image has 2^53 rows")]
-        let high = of.number(element, size.saturating_sub(1) as f64)?;
-        let place = of.node(&format!("{part}/edge"), "Clip", &[place, low, high], &[])?;
+        let place = inside_of(of, part, place, size)?;
         let mut shape = vec![count, 1, 1];
         shape[2 - at] = samples_of_bins[at];
         let place = of.reshape(&format!("{part}/axis"), place, &shape)?;
@@ -351,10 +359,9 @@ fn roi_align(of: &mut NodeComposition) -> Composed {
 fn affine_grid(of: &mut NodeComposition) -> Composed {
     let x = of.input(0)?;
     let size = of.input(1)?;
-    let sizes = of.known_ints(size).ok_or_else(|| of.error("its size is not constant"))?;
-    let sizes: Option<Vec<u64>> = sizes.into_iter().map(|size| u64::try_from(size).ok()).collect();
-    let (Some([batch, _, fields @ ..]), [_, axes, columns]) = (sizes.as_deref(), &of.dims(x)[..])
-    else {
+    let sizes = of.known_sizes(size);
+    let sizes = sizes.ok_or_else(|| of.error("its size is not constant, or below zero"))?;
+    let ([batch, _, fields @ ..], [_, axes, columns]) = (&sizes[..], &of.dims(x)[..]) else {
         return Err(of.error("its size does not fit its matrices"));
     };
     let count = fields.iter().copied().fold(1, u64::saturating_mul);

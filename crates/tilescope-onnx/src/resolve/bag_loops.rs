@@ -14,13 +14,6 @@ use crate::proto::{AttributeValueProto, GraphProto, NodeProto};
 /// Operators that change neither the values nor the order of the elements of a number or a list.
 const PASSED: [&str; 5] = ["Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
 
-/// The name of `EmbeddingBag` in calls of ATen.
-pub(super) const BAG_CALL: &str = "embedding_bag";
-
-pub(super) fn set_attribute(name: &str, value: AttributeValue) -> Attribute {
-    Attribute { name: name.to_owned(), value }
-}
-
 /// The operands of a loop over bags.
 struct BagLoop {
     table: ValueId,
@@ -61,9 +54,10 @@ impl<'f> Resolver<'f> {
         inputs: &[Option<ValueId>],
         compose: impl FnOnce(&mut NodeComposition) -> Composed,
     ) -> Composed {
-        let mut list = vec![set_attribute("operator", AttributeValue::Text(BAG_CALL.to_owned()))];
+        let call = AttributeValue::Text(compose::BAG_CALL.to_owned());
+        let mut list = vec![Attribute { name: "operator".to_owned(), value: call }];
         for (name, value) in attributes {
-            list.push(set_attribute(name, AttributeValue::Int(*value)));
+            list.push(Attribute { name: (*name).to_owned(), value: AttributeValue::Int(*value) });
         }
         compose(&mut NodeComposition {
             resolver: self,

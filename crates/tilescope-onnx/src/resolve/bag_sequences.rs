@@ -66,13 +66,10 @@ impl<'f> Resolver<'f> {
         scope: &Scope<'f, '_>,
     ) -> Result<Option<Vec<Option<ValueId>>>, OnnxError> {
         let [Some(first), Some(second)] = *states else { return Ok(None) };
-        let is_empty = |id| self.sequences.get(&id).is_some_and(Vec::is_empty);
-        let is_start = |id: ValueId| self.scalar(id) == Some(0.0);
-        let place = match (is_empty(first), is_empty(second)) {
-            (true, false) if is_start(second) => 0,
-            (false, true) if is_start(first) => 1,
-            _ => return Ok(None),
-        };
+        let is_first = self.starts_bags(first, second);
+        if !is_first && !self.starts_bags(second, first) {
+            return Ok(None);
+        }
         let Some(found) = BagSequence::of(self, body, scope) else { return Ok(None) };
         let bags = self.values[found.offsets.index()].dims[0].saturating_sub(1);
         let mut attributes =
@@ -83,13 +80,22 @@ impl<'f> Resolver<'f> {
             indices = Some(id);
         }
         let inputs = [Some(found.rows), indices, Some(found.offsets)];
-        let made = self.call_bags(of, &attributes, &inputs, |of| {
-            let Some(made) = compose::bags_in_sequence(of, bags)? else { return Ok(None) };
-            let last = compose::count(of, bags)?;
-            Ok(Some(vec![made.first().copied().flatten(), Some(last)]))
-        })?;
-        let Some(&[Some(sequence), last]) = made.as_deref() else { return Ok(None) };
-        Ok(Some(if place == 0 { vec![Some(sequence), last] } else { vec![last, Some(sequence)] }))
+        let made =
+            self.call_bags(of, &attributes, &inputs, |of| compose::bags_in_sequence(of, bags))?;
+        let Some(mut states) = made else { return Ok(None) };
+        if !is_first {
+            states.reverse();
+        }
+        Ok(Some(states))
+    }
+
+    /// True if one state is a sequence without tensors, and the other one counts from 0.
+    fn starts_bags(&self, sequence: ValueId, count: ValueId) -> bool {
+        self.sequences.get(&sequence).is_some_and(Vec::is_empty) && self.scalar(count) == Some(0.0)
+    }
+
+    fn rank(&self, id: ValueId) -> usize {
+        self.values[id.index()].dims.len()
     }
 }
 
@@ -117,19 +123,21 @@ impl BagSequence {
             ["ReduceMax"] => 2,
             _ => return None,
         };
-        let value = |id: &&ValueId| &resolver.values[id.index()];
         let [outer, inner] = &reader.outside;
-        let (rows, lists): (Vec<&ValueId>, Vec<&ValueId>) =
-            outer.iter().partition(|id| value(id).element.is_float());
-        let [&rows] = rows[..] else { return None };
-        let [&offsets] = lists[..] else { return None };
-        let rank = |id: ValueId| resolver.values[id.index()].dims.len();
-        if rank(rows) != 2 || rank(offsets) != 1 {
+        let mut rows = Vec::new();
+        let mut lists = Vec::new();
+        for id in outer {
+            let is_float = resolver.values[id.index()].element.is_float();
+            if is_float { rows.push(*id) } else { lists.push(*id) }
+        }
+        let [rows] = rows[..] else { return None };
+        let [offsets] = lists[..] else { return None };
+        if resolver.rank(rows) != 2 || resolver.rank(offsets) != 1 {
             return None;
         }
         let padding = match (&inner[..], &reader.compared[..]) {
             ([], _) => None,
-            ([indices], [index]) if rank(*indices) == 1 => Some((*indices, *index)),
+            ([indices], [index]) if resolver.rank(*indices) == 1 => Some((*indices, *index)),
             _ => return None,
         };
         Some(Self { rows, offsets, mode, padding })

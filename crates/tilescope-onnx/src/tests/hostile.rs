@@ -1,11 +1,11 @@
 //! Hostile files give a clear error, soon, and no panic.
 
-use super::{refusal, resolved};
+use super::{branch, refusal, resolved};
 use crate::{DimValues, OnnxFile};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use std::io::Cursor;
 use tilescope_fixtures::onnx_file::{
-    FLOAT, INT64, Message, Node, OnnxFileBuilder, function, graph, ints, value_info,
+    FLOAT, INT64, Message, Node, OnnxFileBuilder, function, ints, value_info,
 };
 use tilescope_fixtures::onnx_text;
 use tilescope_test_tiers::{cases, slow_tests};
@@ -20,10 +20,9 @@ fn survive(bytes: &[u8]) -> bool {
 
 /// A small model with a bit of everything.
 fn sample() -> OnnxFileBuilder {
-    let branch = |op: &str| graph(&[Node::new(op, &["h"], &["b"])], &[], &[], &["b"]);
     let both = Node::new("If", &["none"], &["i"])
-        .graph("then_branch", &branch("Relu"))
-        .graph("else_branch", &branch("Tanh"));
+        .graph("then_branch", &branch("Relu", "h"))
+        .graph("else_branch", &branch("Tanh", "h"));
     let zero = Node::new("Constant", &[], &["zero"]).tensor("value", &ints("", &[1], &[0]));
     let text = "opset 18; x f32:-1,3,8,8
         c = Conv x w:4,3,3,3 pads=1,1,1,1 @/conv

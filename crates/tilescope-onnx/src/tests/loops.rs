@@ -1,6 +1,6 @@
 //! Tests of loops: repeats of one body, and iterations with nodes of their own.
 
-use super::{decided, refusal, resolved};
+use super::{branch, decided, refusal, resolved};
 use crate::{DimValues, OnnxGraph, RepeatPart};
 use std::collections::BTreeMap;
 use tilescope_fixtures::onnx_file::{Message, Node, OnnxFileBuilder, graph, weight};
@@ -309,12 +309,11 @@ fn loops_that_insert_bags_into_a_sequence_are_embedding_bags() {
 /// A decision on a node of a loop body holds for all iterations, or for the one that it names.
 #[test]
 fn decisions_in_loops_are_made_once() {
-    let branch = |op: &str| graph(&[Node::new(op, &["state"], &["z"])], &[], &[], &["z"]);
     let nodes = [
         Node::new("If", &["flag"], &["next"])
             .named("choice")
-            .graph("then_branch", &branch("Relu"))
-            .graph("else_branch", &branch("Tanh")),
+            .graph("then_branch", &branch("Relu", "state"))
+            .graph("else_branch", &branch("Tanh", "state")),
         Node::new("Identity", &["go"], &["goes"]),
     ];
     let body = graph(&nodes, &[], &names(&["turn", "go", "state"]), &["goes", "next"]);

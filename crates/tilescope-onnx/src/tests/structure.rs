@@ -1,6 +1,6 @@
 //! Tests functions, branches, order, and unused nodes.
 
-use super::{decided, refusal, resolved};
+use super::{branch, decided, refusal, resolved};
 use crate::{AttributeValue, DimValues, ValueSource};
 use tilescope_fixtures::onnx_file::{INT64, Message, Node, function, graph};
 use tilescope_fixtures::onnx_text;
@@ -28,11 +28,10 @@ fn functions_are_inlined() {
 /// The branch of an `If` is known if the condition is on shapes.
 #[test]
 fn branches_whose_condition_is_known_are_inlined() {
-    let branch = |op: &str| graph(&[Node::new(op, &["x"], &["b"])], &[], &[], &["b"]);
     let with_rows = |rows: i64| {
         let choice = Node::new("If", &["c"], &["y"])
-            .graph("then_branch", &branch("Relu"))
-            .graph("else_branch", &branch("Tanh"));
+            .graph("then_branch", &branch("Relu", "x"))
+            .graph("else_branch", &branch("Tanh", "x"));
         onnx_text::model(&format!(
             "opset 18; x f32:{rows},3; s = Shape x; rows = Gather s i64:=0
              c = Equal rows i64:=1; out y"
@@ -50,11 +49,10 @@ fn branches_whose_condition_is_known_are_inlined() {
 /// is refused.
 #[test]
 fn branches_that_depend_on_data_are_chosen_by_the_user() {
-    let branch = |op: &str| graph(&[Node::new(op, &["x"], &["b"])], &[], &[], &["b"]);
     let choice = Node::new("If", &["flag"], &["y"])
         .named("/cache")
-        .graph("then_branch", &branch("Relu"))
-        .graph("else_branch", &branch("Tanh"));
+        .graph("then_branch", &branch("Relu", "x"))
+        .graph("else_branch", &branch("Tanh", "x"));
     let model = onnx_text::model("opset 18; x f32:2,3; flag bool:; out y").node(choice);
     let given = |names: &[&str], is_first: bool| DimValues {
         branches: names.iter().map(|name| ((*name).to_owned(), is_first)).collect(),
@@ -72,7 +70,6 @@ fn branches_that_depend_on_data_are_chosen_by_the_user() {
 /// One error names all decisions that a file needs, and with all of them it can be resolved.
 #[test]
 fn one_error_names_all_open_decisions() {
-    let branch = |op: &str| graph(&[Node::new(op, &["x"], &["z"])], &[], &[], &["z"]);
     let body = graph(
         &[Node::new("Tanh", &["state"], &["next"]), Node::new("Identity", &["go"], &["goes"])],
         &[],
@@ -84,8 +81,8 @@ fn one_error_names_all_open_decisions() {
         .node(
             Node::new("If", &["flag"], &["taken"])
                 .named("choice")
-                .graph("then_branch", &branch("Relu"))
-                .graph("else_branch", &branch("Tanh")),
+                .graph("then_branch", &branch("Relu", "x"))
+                .graph("else_branch", &branch("Tanh", "x")),
         )
         .node(
             Node::new("Loop", &["most", "go", "taken"], &["y"]).named("turns").graph("body", &body),

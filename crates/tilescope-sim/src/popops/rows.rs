@@ -41,13 +41,15 @@ fn dims_on_tiles(
     axes: &[usize],
     linear: &[ReduceDim],
 ) -> (Vec<ReduceDim>, TileRuns<Elements>) {
-    for order in [layout.order.clone(), layout.order.ungrouped()] {
-        let dims = reduce::dims(&ty.shape, &order, axes);
+    let whole = layout.whole_groups();
+    for order in [&layout.order, &layout.order.ungrouped()] {
+        let dims = reduce::dims(&ty.shape, order, axes);
         let held = Elements(dims.iter().map(|dim| dim.size).product());
-        for elements in [layout.whole_groups(), layout.elements.clone()] {
-            if elements.total() == held {
-                return (dims, elements);
-            }
+        if whole.total() == held {
+            return (dims, whole);
+        }
+        if layout.elements.total() == held {
+            return (dims, layout.elements.clone());
         }
     }
     (linear.to_vec(), layout.elements.clone())
